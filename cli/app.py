@@ -13,13 +13,30 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from cli import compile, data, image, init, models, predict, run, runs, serve, watch
 from core import exit_codes, processes
-from core.errors import ConfigError, UserError
+from core.errors import ConfigError, UserError, visible
 from core.overrides import OPTION
 from core.values import check_values
 
 
 class _Commands(TyperGroup):
     """The group of all commands, which converts errors to exit codes."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the options before the command; return the other arguments.
+
+        Raises:
+          SystemExit: --install-completion cannot write the files of the shell.
+          OSError: the help cannot be printed.
+          click.UsageError: an option is unknown.
+        """
+        try:
+            return super().parse_args(ctx, args)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            problem = f"{error.filename} cannot be written: {error.strerror}"
+            print(f"--install-completion: {visible(problem)}", file=sys.stderr)
+            sys.exit(exit_codes.BAD_INPUT)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; exit with the code of a UserError, and with 130 after Ctrl-C.
@@ -93,8 +110,11 @@ app = typer.Typer(
 )
 for module in (init, run, predict, runs, models, watch, serve, compile, image, data):
     app.add_typer(module.app)
-    for command in module.app.registered_commands:
-        command.cls = _Command
+    # `runs` is a command, and the group of `runs compare`.
+    inner = [group.typer_instance for group in module.app.registered_groups]
+    for group in filter(None, [module.app, *inner]):
+        for command in group.registered_commands:
+            command.cls = _Command
 
 
 def _value_in_help(parameter: TyperOption | TyperArgument, ctx: Any) -> str:

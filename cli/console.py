@@ -102,7 +102,8 @@ def json_text(value: Any, indent: int | None = None) -> str:
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     # JSON escapes the control characters below U+0020, and a terminal also obeys others.
-    return re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    pattern = "[\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+    return re.sub(pattern, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @contextlib.contextmanager

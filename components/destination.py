@@ -79,13 +79,13 @@ class Destination(abc.ABC):
         The retry of an interrupted push does not push a second copy.
 
         Args:
-          model: the folder of the SavedModel, or its URL.
+          model: the folder of the SavedModel, or its URL, whose files were checked.
           uri: the folder or the URL of the artifact `pushed_model`.
           reference: the file `serving.drift.reference.REFERENCE_FILE` of the evaluation, which a
             version in a folder keeps for later comparisons. None: there is none.
 
         Raises:
-          InputError: the model was rolled back, or a server could not load it.
+          InputError: the model was rolled back.
         """
 
     @abc.abstractmethod

@@ -11,10 +11,10 @@ from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArti
 from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.io import fileio
 from tfx.types import standard_artifacts
-from tfx.utils import path_utils
 
 from components.destination import make_destination
 from components.properties import BLESSED_PROPERTY, PUSHED, PUSHED_DESTINATION, PUSHED_VERSION
+from components.saved_models import trained_model
 from serving.drift.reference import REFERENCE_FILE
 
 
@@ -45,14 +45,14 @@ def VersionPusher(
       keep_reviews: 1 if the pushed version keeps these reviews, else 0.
 
     Raises:
-      InputError: the model was rolled back, or a server could not load it; see `Destination.push`.
+      InputError: the model was deleted, is damaged or was rolled back; see `Destination.push`.
       OSError, tensorflow.errors.OpError, RuntimeError: the destination cannot be read or written.
     """
     blessings = (model_blessing, infra_blessing)
     if not all(blessing.get_int_custom_property(BLESSED_PROPERTY) for blessing in blessings):
         logging.info("The model lacks a blessing, and is not pushed")
         return
-    source = path_utils.serving_model_path(model.uri)
+    source = trained_model(model.uri)
     file = os.path.join(evaluation.uri, REFERENCE_FILE)
     # The evaluation of an earlier version of this code, which a cache returns, has no such file.
     reference = file if keep_reviews and fileio.exists(file) else None

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tfx.dsl.io import fileio
-from tfx.utils import io_utils
+from tfx.utils import io_utils, path_utils
 
 from core.digests import DIGESTS, sha256, to_text
 from core.errors import InputError, cause
@@ -107,6 +107,26 @@ def add_missing(source: str, target: str) -> None:
     """
     if not fileio.exists(target):
         _copy_file(source, target)
+
+
+def trained_model(uri: str) -> str:
+    """Return the folder of the SavedModel in the output of a Trainer, after a check of its files.
+
+    Args:
+      uri: the path or the URL of the artifact Model.
+
+    Raises:
+      InputError: the model is missing or damaged.
+      OSError, tensorflow.errors.OpError: the files cannot be read now.
+    """
+    model: str = path_utils.serving_model_path(uri)
+    try:
+        check_files(model)
+    except InputError as error:
+        raise InputError(
+            f"{model} is damaged ({error}); run once with --set cache=false to write it again"
+        ) from None
+    return model
 
 
 def check_files(model: str) -> None:

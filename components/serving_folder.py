@@ -72,19 +72,17 @@ class ServingFolder(Destination):
         A model that is the newest version already is not copied to the serving folder again.
 
         Args:
-          model: the folder of the SavedModel, or its URL.
+          model: the folder of the SavedModel, or its URL; see `saved_models.trained_model`.
           uri: the folder or the URL of the artifact `pushed_model`.
           reference: the file REFERENCE_FILE of its evaluation, which the version keeps in
             `assets.extra`; None: it keeps none.
 
         Raises:
-          InputError: the model was rolled back, a server could not load it, or no version can
-            follow the newest one.
+          InputError: the model was rolled back, or no version can follow the newest one.
         """
-        from components.saved_models import add_missing, check_files, copy_folder
+        from components.saved_models import add_missing, copy_folder
         from serving.drift.reference import KEPT_FILE
 
-        check_files(model)
         version, content = self.newest(), identity(model)
         is_new = version is None or identity(version) != content
         if is_new:

@@ -19,19 +19,26 @@ _OPERATION = re.compile(
 )
 """The places in a message of Beam or TensorFlow with the operation that failed."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""The characters with which a text could move the cursor of a terminal, or recolour it."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""The characters with which a text could move the cursor of a terminal, recolour it, or show the
+rest of a line in another order. The letters of no language are among them."""
 
 
 def visible(text: str) -> str:
     """Return a text in which control characters are escaped, such as ESC as `\\x1b`.
 
-    A tab and a line break are kept.
+    So are the characters that reverse the direction of a text, such as U+202E as `\\u202e`. A tab
+    and a line break are kept.
 
     Args:
       text: a text with parts that come from a user, a file or a server.
     """
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _CONTROL.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
 
 
 class UserError(Exception):

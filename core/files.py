@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from core.errors import ConfigError, not_utf8
-from core.storage import tensorflow_names
+from core.storage import expand_home, tensorflow_names
 
 _HASHED_BYTES = 1 << 20
 
@@ -102,9 +102,15 @@ def output_path(file: str | Path, option: str = "--output") -> str:
       option: the option that names the file, for messages.
 
     Raises:
-      ConfigError: the path is that of a folder or a device.
+      ConfigError: the path is that of a folder or a device, or no home folder is known.
     """
-    path = os.path.realpath(os.path.expanduser(file))
+    expanded = expand_home(str(file))
+    if expanded.startswith("~/"):
+        raise ConfigError(
+            f"{option}: {file} begins with ~, and no home folder is known for it; write the whole "
+            f"path, or ./{file}"
+        )
+    path = os.path.realpath(expanded)
     if os.path.exists(path) and not os.path.isfile(path):
         raise ConfigError(f"{option}: {path} is not a regular file; name another file")
     return path

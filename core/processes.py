@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from core.storage import NO_HOME
+
 _START = str(Path(__file__).parents[1] / "amazon_reviews_start.py")
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
@@ -80,7 +82,7 @@ def set_environment() -> None:
     os.environ.update(_KERAS | _LOCALE)
     if os.path.expanduser("~") == "~":
         # Keras and Numba would create a folder with the name `~` in the working directory.
-        os.environ["HOME"] = "/nonexistent"
+        os.environ["HOME"] = NO_HOME
     if ignored:
         print(f"ignored environment variables of other jobs: {', '.join(ignored)}", file=sys.stderr)
 

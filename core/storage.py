@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+NO_HOME = "/nonexistent"
+"""The home folder of a user without one. It does not exist."""
 _VARIABLE = re.compile(r"\$(\{[^}]*\}|[A-Z_][A-Z0-9_]*)")
 """A variable of the shell, such as ${HOME}, ${HOME:-/root} or $HOME."""
 _SCHEME = re.compile(r"(gs|s3|hdfs):/?")
@@ -28,6 +30,12 @@ def is_url(path: str) -> bool:
 def is_bucket(path: str) -> bool:
     """Return whether a path is in a bucket of Google Cloud Storage."""
     return path.startswith("gs://")
+
+
+def expand_home(path: str) -> str:
+    """Return a local path with `~` expanded; unchanged if no home folder is known for it."""
+    expanded = os.path.expanduser(path)
+    return path if path.startswith("~") and expanded.startswith(NO_HOME) else expanded
 
 
 def absolute(path: str) -> str:
@@ -48,7 +56,7 @@ def absolute(path: str) -> str:
     if scheme:
         rest = path.removeprefix(scheme[0])
         raise ValueError(f"{path} is not a valid URL; write {scheme[1]}://{rest}")
-    expanded = os.path.expanduser(path)
+    expanded = expand_home(path)
     if expanded.startswith("~"):
         home = path.partition("/")[0]
         raise ValueError(

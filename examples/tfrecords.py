@@ -26,6 +26,9 @@ from core.files import list_files
 _COUNTS_FILE = "example_counts.json"
 _DAMAGED = (tf.errors.DataLossError, tf.errors.FailedPreconditionError)
 """The errors of TensorFlow for damaged data, and for another number of records than expected."""
+_OTHER_NUMBER = "Input dataset was expected to contain"
+"""The beginning of TensorFlow's message about another number of records than expected. Other errors
+of its type, such as one about a table without values, have other causes."""
 _BATCH = 1024
 _FILES_AT_ONCE = 2
 _OPENED_AT_ONCE = 16
@@ -275,7 +278,9 @@ def report_damaged_file(files: Sequence[str]) -> Iterator[None]:
     """
     try:
         yield
-    except _DAMAGED:
+    except _DAMAGED as error:
+        if isinstance(error, tf.errors.FailedPreconditionError) and _OTHER_NUMBER not in str(error):
+            raise  # without reading all files again
         known = _known_counts(files)
         for file in files:
             try:

@@ -28,7 +28,7 @@ from core.settings import (
     flat_settings,
     sections_of,
 )
-from core.storage import absolute, is_url
+from core.storage import absolute, expand_home, is_url
 from core.values import check_values, describe_pattern
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
 from pipeline.label_setting import Task, parse_labels
@@ -359,7 +359,7 @@ def find_settings(source: str) -> Path:
     if os.sep not in source and not source.endswith((".yaml", ".yml")) and preset.is_file():
         return preset
     # Unlike `Path.expanduser`, this accepts a name that begins with ~, and an unknown home.
-    file = Path(os.path.expanduser(source))
+    file = Path(expand_home(source))
     if not file.is_file():
         names = ", ".join(sorted(preset.stem for preset in PRESETS.glob("*.yaml")))
         raise ConfigError(

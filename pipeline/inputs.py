@@ -90,6 +90,7 @@ def example_gen_options(config: PipelineConfig, input_fingerprint: str) -> Optio
     """
     return Options(
         patterns=_patterns(config),
+        reads_sample=config.data.input_base is None,
         read=read_options(config),
         window=config.data.window,
         max_examples={str(split): count for split, count in config.data.max_examples.items()},

@@ -11,7 +11,7 @@ from typing import Any
 
 from core.code_file import CodeFile, read
 from core.errors import ConfigError
-from core.storage import absolute, is_url
+from core.storage import absolute, expand_home, is_url
 from pipeline.nodes import NODES
 from trainer_module.settings import MODELS
 
@@ -37,7 +37,7 @@ def resolve_paths(values: dict[str, Any], file: Path) -> None:
     project = values.get("project")
     if not isinstance(project, str) or not project:
         return
-    folder = os.path.join(file.absolute().parent, os.path.expanduser(project))
+    folder = os.path.join(file.absolute().parent, expand_home(project))
     values["project"] = folder = os.path.normpath(folder)
     for section, keys in _PATHS.items():
         inner = values.get(section)
@@ -46,7 +46,7 @@ def resolve_paths(values: dict[str, Any], file: Path) -> None:
         for key in keys:
             path = inner.get(key)
             if isinstance(path, str) and path and not is_url(path) and _is_valid(path):
-                inner[key] = os.path.join(folder, os.path.expanduser(path))
+                inner[key] = os.path.join(folder, expand_home(path))
 
 
 def _is_valid(path: str) -> bool:

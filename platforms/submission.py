@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from components.properties import RUN_PARAMETERS
+from components.review_example_gen.inputs import ONLY_SAMPLE
 from core import exit_codes
 from core.errors import ConfigError
 from core.settings import with_parameters
@@ -122,10 +123,7 @@ def check_names(config: PipelineConfig, names: Iterable[str]) -> None:
             )
         if name == "input_base" and not config.data.input_base:
             # The compiled pipeline contains the name of the sample's file.
-            raise ConfigError(
-                "parameter input_base: the pipeline was compiled with the sample and reads only "
-                "its file; set data.input_base and compile again"
-            )
+            raise ConfigError(ONLY_SAMPLE)
 
 
 def _client(target: ClusterTarget) -> Client:

@@ -39,6 +39,7 @@ from components.evaluator.scoring import SCORED, ScoreFiles
 from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
+from components.saved_models import trained_model
 from core.errors import InputError
 from core.progress import report
 from core.settings import with_parameters
@@ -51,8 +52,8 @@ from serving.drift import reference
 class EvaluatorExecutor(LocalBeamExecutor):
     """The executor that evaluates a candidate and blesses it if it reaches all thresholds.
 
-    `Do` raises an InputError if the Examples were deleted, a file of them is damaged, the baseline
-    is unknown or damaged, or the labels fit both its scale and the one that was detected.
+    `Do` raises an InputError if the Examples or the candidate were deleted or are damaged, the
+    baseline is unknown or damaged, or the labels fit both its scale and the one that was detected.
     """
 
     def Do(
@@ -66,6 +67,20 @@ class EvaluatorExecutor(LocalBeamExecutor):
             Evaluation.model_validate_json(exec_properties["settings"]),
             {"min_accuracy": exec_properties["min_accuracy"]},
         )
+        try:
+            self._evaluate(input_dict, output_dict, settings)
+        except Exception:
+            # The errors about a damaged candidate do not name it, or name the baseline as unknown.
+            [candidate] = input_dict[MODEL_KEY]
+            trained_model(candidate.uri)
+            raise
+
+    def _evaluate(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        settings: Evaluation,
+    ) -> None:
         inputs = existing_model(input_dict, BASELINE_MODEL_KEY)
         [evaluation], [blessing] = output_dict[EVALUATION_KEY], output_dict[BLESSING_KEY]
         [candidate] = inputs[MODEL_KEY]

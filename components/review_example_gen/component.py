@@ -36,7 +36,14 @@ from components.properties import (
 from components.rejected_lines import RejectedLine, read_lines, write_counts, write_lines
 from components.review_example_gen.acceptance import check_counts
 from components.review_example_gen.classes import Classes, check_classes, choose_classes
-from components.review_example_gen.inputs import OPTIONS_KEY, SPAN_KEY, Options, input_folder
+from components.review_example_gen.inputs import (
+    ONLY_SAMPLE,
+    OPTIONS_KEY,
+    SAMPLE,
+    SPAN_KEY,
+    Options,
+    input_folder,
+)
 from components.review_example_gen.read_spans import SpanReader
 from components.review_example_gen.read_unit import UnitResult
 from components.review_example_gen.read_whole import WholeReader
@@ -84,8 +91,12 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
     ) -> None:
         self._log_startup(input_dict, output_dict, exec_properties)
         options = Options.model_validate_json(exec_properties[OPTIONS_KEY])
+        given = exec_properties[INPUT_BASE_KEY]
+        # The UI of a cluster accepts any value of a parameter.
+        if options.reads_sample and given != SAMPLE:
+            raise InputError(ONLY_SAMPLE)
         found = find_input(
-            input_folder(exec_properties[INPUT_BASE_KEY]),
+            input_folder(given),
             options.patterns,
             options.window,
             exec_properties[SPAN_KEY],

@@ -14,6 +14,11 @@ SPAN_KEY = "span"
 """The execution property that contains `data.span`."""
 SAMPLE = "sample"
 """The `input_base` that selects the sample reviews of this package."""
+ONLY_SAMPLE = (
+    "parameter input_base: the pipeline was compiled with the sample and reads only its file; set "
+    "data.input_base and compile again"
+)
+"""The error about a run of such a pipeline with another `input_base`."""
 
 
 class Options(Section):
@@ -22,6 +27,7 @@ class Options(Section):
     Attributes:
       patterns: group -> glob below `input_base`. The groups are the splits train, eval and test, or
         the single group `all`.
+      reads_sample: whether the patterns are those of the sample, which another folder lacks.
       read: the options of the reader.
       window: the number of spans that are read, if the input has spans.
       max_examples: split -> maximum number of its reviews; a split without a limit is missing.
@@ -32,6 +38,7 @@ class Options(Section):
     """
 
     patterns: dict[str, str]
+    reads_sample: bool = False
     read: ReadOptions = ReadOptions()
     window: PositiveInt = 1
     max_examples: dict[str, PositiveInt] = {}

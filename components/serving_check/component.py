@@ -25,6 +25,7 @@ from components.properties import (
     CAUSE_PROPERTY,
     NOT_CHECKED_PROPERTY,
 )
+from components.saved_models import trained_model
 from components.serving_check.candidate import (
     BODY_BYTES,
     MAX_BYTES,
@@ -84,7 +85,7 @@ def ServingCheck(
       golden: the golden sentences, from `Thresholds.parameters`.
 
     Raises:
-      InputError: the Examples of a split were deleted or are damaged, the model is missing, or a
+      InputError: the Examples of a split or the model were deleted or are damaged, or a
         golden sentence has a class that does not exist.
       OSError, tensorflow.errors.OpError: a file cannot be read, or the model cannot be copied.
     """
@@ -123,6 +124,8 @@ def ServingCheck(
         logging.warning("Serving check: %s", not_checked)
     candidate = path_utils.serving_model_path(model.uri)
     answers = try_candidate(candidate, sample, [sentence.text for sentence in sentences])
+    if answers.failure:
+        trained_model(model.uri)  # A damaged file is no reason to refuse the model.
     predictions = stored_predictions(evaluation.uri, sample)
     thresholds = Thresholds.model_validate_json(settings)
     found = check_answers(answers, thresholds, predictions, sentences, labels)

@@ -25,7 +25,7 @@ from core import progress
 from core.code_version import all_code
 from core.errors import InputError, UserError, cause
 from core.local_beam import make_pipeline
-from core.storage import is_url
+from core.storage import expand_home, is_url
 from preprocessing.labels import model_labels
 from preprocessing.reading import globs
 from preprocessing.reading.files import SourceFile, fingerprint, match_files, select_same_paths
@@ -174,7 +174,7 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
     """
     found: dict[str, SourceFile] = {}
     for word in words:
-        for file in _files(word if is_url(word) else os.path.abspath(os.path.expanduser(word))):
+        for file in _files(word if is_url(word) else os.path.abspath(expand_home(word))):
             found.setdefault(file.path, file)
     return list(found.values())
 

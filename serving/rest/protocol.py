@@ -36,7 +36,7 @@ _NO_TLS = "the client uses TLS, which this server does not have; use http:// in 
 _HTTP_2 = "Pause on PRI/Upgrade"
 """The parser's error at the beginning of HTTP/2."""
 _NO_HTTP_2 = "the client uses HTTP/2, as gRPC does, which is not supported; use HTTP/1.1"
-_UPGRADE = re.compile(rb"\r\n(?:upgrade|http2-settings):[^\r\n]*", re.IGNORECASE)
+_CONNECT, _UPGRADE = b"CONNECT", b"upgrade"
 _log = logging.getLogger(__name__)
 
 
@@ -69,7 +69,7 @@ class LimitedProtocol(HttpToolsProtocol):
     """A connection that ends if the headers of a request are too slow or too large.
 
     It ignores the header `Upgrade`, which Java's HttpClient and `curl --http2` send. The parser
-    would skip the body of such a request.
+    skips the body of such a request, so it gets the headers again, without this one.
 
     Args:
       read_seconds: see `Limits`.
@@ -79,6 +79,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     _in_body = _ending = False
     _head = b""
+    _without_upgrade = b""
+    """The headers to parse again; empty if the headers of the newest request have no `Upgrade`."""
     _timer: TimerHandle | None = None
     _farewell: bytes | None = None
     """Bytes to send after the last answer, before the connection is closed; None if the connection
@@ -132,16 +134,29 @@ class LimitedProtocol(HttpToolsProtocol):
             if end is None and data[:1].isalpha():
                 self._head = data
                 return
-            data = _UPGRADE.sub(b"", data[:size]) + data[size:]
         try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:  # the parser cannot continue after CONNECT
-            self._end()
+            self._feed(data)
         except httptools.HttpParserCallbackError:
             self._refuse(400, "the URL of the request is not valid")
         except httptools.HttpParserError as error:
             problem = f"the request is not valid HTTP/1.1: {error}"
             self._refuse(400, _NO_HTTP_2 if str(error) == _HTTP_2 else problem)
+
+    def _feed(self, data: bytes) -> None:
+        """Pass data to the parser, and the headers with `Upgrade` again without it."""
+        rest = memoryview(data)
+        while True:
+            try:
+                self.parser.feed_data(rest)
+                return
+            except httptools.HttpParserUpgrade as found:
+                if not self._without_upgrade:  # the parser cannot continue after CONNECT
+                    self._end()
+                    return
+                [end] = found.args
+            rest, head = rest[end:], self._without_upgrade
+            self._without_upgrade = b""
+            self.parser.feed_data(head)
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Answer the complete requests of a client that closes its sending side (RFC 9112, 9.6).
@@ -154,6 +169,13 @@ class LimitedProtocol(HttpToolsProtocol):
         return bool(self._unanswered)
 
     def on_headers_complete(self) -> None:
+        method = self.parser.get_method()
+        if self.parser.should_upgrade() and method != _CONNECT:
+            version = self.parser.get_http_version().encode()
+            lines = [b"%b: %b" % header for header in self.headers if header[0] != _UPGRADE]
+            head = [b"%b %b HTTP/%b" % (method, self.url, version), *lines]
+            self._without_upgrade = b"\r\n".join([*head, b"", b""])
+            return
         super().on_headers_complete()
         self._in_body = True
         self._stop_timer()
@@ -165,6 +187,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self.cycle.waiting_for_100_continue = False
 
     def on_message_complete(self) -> None:
+        if self._without_upgrade:
+            return
         self._in_body = False
         super().on_message_complete()
         if self.cycle.response_complete:

@@ -24,7 +24,7 @@ from serving.rest.limits import Limits
 from serving.rest.metrics import Metrics
 from serving.rest.protocol import LimitedProtocol, RefusalLog
 from serving.rest.sample import RequestSample
-from serving.rest.settings import Server, open_socket, url
+from serving.rest.settings import Server, listen, open_socket, url
 from serving.rest.versions import ServedVersions
 
 _KEEP_ALIVE_SECONDS = 620
@@ -57,6 +57,7 @@ def serve(
     Raises:
       NoModelError: the folder contains no model.
       ServerError: the folder contains no model that can be loaded.
+      ConfigError: another process listens on the address by now.
       OSError: the folder cannot be read.
     """
     metrics = Metrics()
@@ -74,7 +75,7 @@ def serve(
     # but SIGTERM is the normal end of a server.
     signal.signal(signal.SIGTERM, end)
     sys.setswitchinterval(_SWITCH_SECONDS)
-    listener.listen(config.backlog)
+    listen(listener, config.backlog)
     ready(url(*listener.getsockname()[:2]), versions.current.version)
     server.run(sockets=[listener])
 

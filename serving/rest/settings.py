@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field, field_validator
@@ -50,17 +52,43 @@ def open_socket(settings: Server) -> socket.socket:
       ConfigError: the address is in use, or is not an address of this machine.
     """
     host, port = settings.host, settings.port
-    try:
+    with _named(host, port):
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
+    return listener
+
+
+def listen(listener: socket.socket, backlog: int) -> None:
+    """Accept connections on a socket of `open_socket`.
+
+    Args:
+      listener: the socket.
+      backlog: the number of connections that may wait until they are accepted.
+
+    Raises:
+      ConfigError: another process listens on the address. Several processes can bind to an address
+        on which none of them listens yet.
+    """
+    with _named(*listener.getsockname()[:2]):
+        listener.listen(backlog)
+
+
+@contextlib.contextmanager
+def _named(host: str, port: int) -> Iterator[None]:
+    """Name the address in the message of an error in the context.
+
+    Raises:
+      ConfigError: an error occurred in the context.
+    """
+    try:
+        yield
     # Python encodes the host name, and raises UnicodeError for a name such as `a..b`.
     except (OSError, UnicodeError) as error:
         raise ConfigError(
             f"server.host, server.port: {host}:{port} cannot be used: "
             f"{getattr(error, 'strerror', error)}. Choose another host or port"
         ) from None
-    return listener

@@ -51,6 +51,7 @@ def test_every_command_that_reads_settings_takes_them(command, monkeypatch):
         (("compile", "--target", "vertex", "--output", ""), "--output"),
         (("submit", "--target", "vertex", "--parameter", "epochs=3", "--parameter="), "--param"),
         (("report", "--run", ""), "--run"),
+        (("runs", "compare", "2026", ""), "SECOND"),
         (("image", "build", "--base="), "--base"),
         (("data", "check", ""), "FOLDER"),
         (("data", "convert", " ", "new"), "FOLDER"),
@@ -130,6 +131,16 @@ def test_a_wrong_word_is_refused_with_a_suggestion():
         result = CliRunner().invoke(app, words)
         assert result.exit_code == 2
         assert problem in result.stderr
+
+
+def test_a_shell_whose_files_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / ".bashrc").mkdir()
+    done, out, _ = run_command("--install-completion", "bash", HOME=str(tmp_path))
+    assert (done.returncode, out, done.stderr) == (
+        2,
+        "",
+        f"--install-completion: {tmp_path}/.bashrc cannot be written: Is a directory\n",
+    )
 
 
 def test_the_version_is_one_line():

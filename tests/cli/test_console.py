@@ -14,8 +14,8 @@ from cli.console import LocaleConsole, json_text, print_table
 from cli.serve import VisibleFormatter
 from core.errors import InputError, UserError, visible
 
-EVIL = "a\x1b[31mred\x1b[2J\x00\x7f\x9b1mz"
-SHOWN = r"a\x1b[31mred\x1b[2J\x00\x7f\x9b1mz"
+EVIL = "a\x1b[31mred\x1b[2J\x00\x7f\x9b1mz\u202egpj.\u2066exe"
+SHOWN = r"a\x1b[31mred\x1b[2J\x00\x7f\x9b1mz\u202egpj.\u2066exe"
 
 
 def printed(*objects, live=False):

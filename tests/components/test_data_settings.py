@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from core.errors import InputError
 from pipeline.config import Data, load_config
 from pipeline.pipeline import create_pipeline
 from platforms.local.platform import Local
@@ -63,6 +64,15 @@ def test_every_setting_of_the_data_reaches_its_reader(tmp_path):
     assert train.total() == 5
     assert train + eval_ <= expected(files["train"])
     assert train.total() + eval_.total() == 75 - read.counts["over_max_examples"]
+
+
+def test_a_pipeline_of_the_sample_reads_no_other_folder(tmp_path):
+    config = load_config(overrides=[f"paths.root={tmp_path / 'runs'}"], environ={})
+    components = {item.id: item for item in create_pipeline(config, Local(config)).components}
+    # The UI of a cluster can replace any parameter of a compiled pipeline.
+    given = {**components["ReviewExampleGen"].exec_properties, "input_base": str(tmp_path)}
+    with pytest.raises(InputError, match=r"^parameter input_base: the pipeline was compiled with"):
+        Read(tmp_path, given)
 
 
 def test_the_window_reaches_the_reader(tmp_path):

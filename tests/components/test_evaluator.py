@@ -60,6 +60,21 @@ def ngram_models(folder):
     return [write_model(model, folder / f"model-{n}") for n, model in enumerate(models)]
 
 
+@pytest.mark.parametrize("name", ["saved_model.pb", "variables.index", "variables.data-*"])
+def test_a_damaged_candidate_is_named_and_not_the_baseline(tmp_path, examples, ngram_models, name):
+    damaged = standard_artifacts.Model()
+    damaged.uri = str(tmp_path / "model")
+    shutil.copytree(ngram_models[0].uri, damaged.uri)
+    [file] = Path(damaged.uri).rglob(name)
+    file.write_bytes(file.read_bytes()[:-1] if "*" in name else b"")
+    # `ServedBaseline` compares the candidate with the served model, and cannot read it either.
+    unknown = standard_artifacts.Model()
+    unknown.set_string_custom_property("problem", "paths.serving: the baseline is unknown")
+    for baseline in ([], [unknown]):
+        with pytest.raises(InputError, match=f"^{damaged.uri}/Format-Serving is damaged .* cache="):
+            evaluate(tmp_path, examples, [damaged, *baseline])
+
+
 @pytest.fixture(scope="module")
 def other_model(folder):
     return write_model(OtherModel(), folder / "other")

@@ -181,6 +181,15 @@ def test_a_model_that_fails_is_refused_with_its_error(workspace):
     assert len(found["cause"]) < 400
 
 
+@pytest.mark.slow
+def test_a_damaged_model_is_an_error_and_no_refusal(workspace):
+    workspace.save()
+    [weights] = workspace.folder.glob("model/*/variables/*.data-*")
+    weights.write_bytes(weights.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"Serving is damaged \(.*\); run once with --set cache="):
+        workspace.check()
+
+
 @pytest.mark.parametrize(
     ("stub", "seconds", "failure"),
     [

@@ -43,19 +43,41 @@ def test_modules_of_the_user_never_replace_ours(tmp_path, command):
     assert "usage: " in done.stdout.lower()
 
 
-def test_a_user_without_a_home_has_no_home_in_the_working_directory():
-    code = """
-import os, pwd
+WITHOUT_A_HOME = """
+import os, pwd, sys
 def unknown(uid): raise KeyError(uid)
 pwd.getpwuid = unknown
 assert os.path.expanduser("~") == "~"
+"""
+
+
+def without_a_home(code, *words):
+    environ = {name: value for name, value in os.environ.items() if name != "HOME"}
+    command = [sys.executable, "-c", WITHOUT_A_HOME + code, *words]
+    return subprocess.run(command, env=environ, capture_output=True, text=True)
+
+
+def test_a_user_without_a_home_has_no_home_in_the_working_directory():
+    done = without_a_home("""
 from core import processes
 processes.set_environment()
 print(os.path.expanduser("~/.keras"))
-"""
-    environ = {name: value for name, value in os.environ.items() if name != "HOME"}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE)
-    assert done.stdout.startswith(b"/")
+""")
+    assert done.stdout.startswith("/")
+
+
+@pytest.mark.parametrize(
+    "words, key",
+    [
+        (["models", "--set", "data.input_base=~/data"], "data.input_base"),
+        (["predict", "--input", __file__, "--output", "~/data"], "--output"),
+    ],
+)
+def test_a_path_below_an_unknown_home_is_one_line_and_no_other_folder(words, key):
+    done = without_a_home("from cli.command import main\nmain()\n", *words)
+    assert done.returncode == 2
+    assert f"{key}: ~/data begins with ~, and no home folder is known for it" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 BATCHES = """

@@ -33,6 +33,18 @@ def test_the_damaged_file_is_named(tmp_path):
         list(tf.data.TFRecordDataset(bad, "GZIP"))
 
 
+def test_an_error_with_another_cause_reads_no_file(tmp_path):
+    missing = str(tmp_path / "missing.gz")
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        initializer = tf.lookup.KeyValueTensorInitializer(["a"], [1])
+        value = tf.lookup.StaticHashTable(initializer, -1).lookup(tf.constant("a"))
+        with (
+            pytest.raises(tf.errors.FailedPreconditionError, match="Table not initialized"),
+            report_damaged_file([missing]),
+        ):
+            session.run(value)
+
+
 @pytest.mark.parametrize("left", [None, 0, 9], ids=["cut between records", "empty", "a header"])
 def test_a_file_that_lost_examples_is_damaged(tmp_path, left):
     """TensorFlow itself reads what is left without an error."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import tensorflow as tf
 import tf_keras
 from absl import logging
 
@@ -307,10 +306,9 @@ class SaveRegularly(StepCallback):
             self._end()
 
     def _save(self) -> None:
-        strategy = self.model.distribute_strategy
-        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
-            # An op of this thread may deadlock with the steps that workers still compute.
-            tf.distribute.coordinator.ClusterCoordinator(strategy).join()
+        # An op of this thread may deadlock with the steps that workers still compute. Their results
+        # become points of the curve, which is a part of the checkpoint.
+        self.model.wait_for_steps()
         self._checkpoints.save(self.step)
         self._saved = self.step
 

@@ -210,11 +210,9 @@ def _executors(
         return lambda batch: step(plan.inputs.parse_on_worker(batch))
 
     curve = plan.curve(None)
-    return (
-        CoordinatorSteps(parsing(model.train_sums), strategy, plan.workers, curve.add_result),
-        CoordinatorSteps(parsing(model.test_sums), strategy, plan.workers),
-        curve,
-    )
+    steps = CoordinatorSteps(parsing(model.train_sums), strategy, plan.workers, curve.add_result)
+    model.wait_for_steps = steps.totals
+    return steps, CoordinatorSteps(parsing(model.test_sums), strategy, plan.workers), curve
 
 
 class _ReplicaSteps:

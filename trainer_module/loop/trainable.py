@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -23,6 +24,10 @@ class Trainable(tf_keras.Model):
       loss: the loss of each Example.
       hits: whether the predicted label of each Example is right, see `models.Architecture`.
       seed: with the number of the step, determines dropout.
+
+    Attributes:
+      wait_for_steps: a function that waits for the results of all steps so far. The loop sets it
+        under parameter servers, where results arrive later.
     """
 
     def __init__(self, net: tf_keras.Model, loss: Loss, hits: Loss, seed: int = 0):
@@ -36,6 +41,7 @@ class Trainable(tf_keras.Model):
         running = [] if by_coordinator else [tf_keras.metrics.Mean(name) for name in NAMES]
         # Keras would add the variables of an attribute that is a metric to those of the model.
         self._running = lambda: running
+        self.wait_for_steps: Callable[[], object] = lambda: None
 
     def compile(self, *arguments: Any, **options: Any) -> None:
         super().compile(*arguments, **options)

@@ -38,7 +38,7 @@ from pydantic import ValidationError
 from core.code_file import CodeError, CodeFile, about
 from core.settings import first_problem
 from preprocessing.labels import Labels
-from preprocessing.settings import Transform
+from preprocessing.settings import Transform, ngram_rows
 from trainer_module.models import own
 from trainer_module.settings import Training
 
@@ -143,7 +143,7 @@ def resolve(training: Training, labels: Labels, file: CodeFile | None = None) ->
 
 
 def try_out(training: Training, labels: Labels, transform: Transform, file: CodeFile) -> None:
-    """Build the model of a user's project, compute the loss of a few reviews, and export it.
+    """Build the model of a user's project, compute the loss of a few reviews, adapt and export it.
 
     Args:
       training: the settings.
@@ -159,6 +159,9 @@ def try_out(training: Training, labels: Labels, transform: Transform, file: Code
     model = architecture.plain_model(transform)
     loss, optimizer = architecture.loss, architecture.optimizer
     own.try_out(file, model, loss, optimizer, labels, transform, training)
+    if architecture.adapt is not None:
+        rows = ngram_rows(transform.ngram_buckets, labels)
+        architecture.adapt(model, np.ones([labels.number, rows]))
     found: Any = architecture.exported(model)  # the file may return anything
     if not isinstance(found, Exported):
         kind = type(found).__name__

@@ -146,7 +146,7 @@ def test_the_history_is_a_page_with_a_picture(metadata, call, tmp_path):
     [
         (("runs", "compare", "2026-01-01", "1999"), "run 1999: no run has this id"),
         (("runs", "compare", "2026", "2026-01-01"), "run 2026: 2 ids begin with 2026;"),
-        (("runs", "compare", "", "2026-01-01"), "run : no run has this id"),
+        (("runs", "compare", "", "2026-01-01"), "FIRST: the value is empty"),
         (("report", "--run", "x"), "run x: no run has this id"),
         (
             ("report", "--output", "gs://bucket/report.html"),

@@ -24,6 +24,11 @@ TEXT = b'{"signature_name": "predict_text", "instances": ["good"]}'
 ANSWER = b'{"predictions":[{"label":1,"probability":0.9}]}'
 HEAD = f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\n"
 GOOD = f"{HEAD}content-length: {len(TEXT)}\r\n\r\n".encode() + TEXT
+OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+"""The headers with which a client offers HTTP/2."""
+OFFERED = HEAD.encode() + OFFER + f"content-length: {len(TEXT)}\r\n\r\n".encode() + TEXT
+CHUNKED = HEAD.encode() + OFFER + b"transfer-encoding: chunked\r\n\r\n"
+CHUNKED += f"{len(TEXT):x}\r\n".encode() + TEXT + b"\r\n0\r\n\r\n"
 EARLY = b"POST /nothing HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n"
 """A request whose answer, 404, does not wait for the body."""
 
@@ -169,6 +174,27 @@ def test_what_is_not_http_gets_400_after_the_requests_before_it(patient, before,
     assert list(json.loads(content)) == ["error"]
     assert json.loads(content)["error"].startswith(reason)
     assert patient.is_well()
+
+
+@pytest.mark.parametrize(
+    "earlier, answer",
+    [(b"", b""), (GOOD, ANSWER), (OFFERED, ANSWER), (EARLY + b"x" * 10, b'predict"}')],
+)
+@pytest.mark.parametrize("size", [1, 60, 10_000])
+def test_an_offer_of_http_2_is_ignored_in_every_request(patient, earlier, answer, size):
+    sent = earlier + OFFERED + b"GET /healthz HTTP/1.1\r\n" + OFFER + b"\r\n" + CHUNKED + GOOD
+    with patient.connect() as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start in range(0, len(sent), size):
+            connection.sendall(sent[start : start + size])
+        connection.shutdown(socket.SHUT_WR)
+        got = answer_of(connection)
+    first, *others = [part.partition(b"HTTP/1.1")[0] for part in got.split(b"\r\n\r\n")[1:]]
+    if earlier:
+        assert first.endswith(answer)
+        first, *others = others
+    assert [first, *others[1:]] == [ANSWER] * 3
+    assert others[0].startswith(b'{"status":"ok"')
 
 
 def test_connect_ends_the_connection(patient):

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from core.errors import ConfigError
-from serving.rest.settings import Server, open_socket
+from serving.rest.settings import Server, listen, open_socket
 from tests.loaded import run_command
 from tests.serving.rest.models import push
 from tests.serving.rest.running import PREDICT, serving
@@ -118,3 +118,12 @@ def test_an_address_that_cannot_be_used_is_one_line(host):
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=rf"^server.host, server.port: {host}:{port} cannot"):
             open_socket(Server(host=host, port=port))
+
+
+def test_a_server_that_began_to_listen_while_the_model_was_loaded_is_one_line():
+    with open_socket(Server(port=0)) as first:
+        port = first.getsockname()[1]
+        with open_socket(Server(port=port)) as second:
+            listen(first, 1)
+            with pytest.raises(ConfigError, match=rf"^server.host, server.port: 127.0.0.1:{port} "):
+                listen(second, 1)

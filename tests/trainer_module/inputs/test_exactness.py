@@ -14,6 +14,7 @@ from tests.trainer_module.conftest import (
     result,
     run_task,
     run_workers,
+    summary,
 )
 from trainer_module.cluster import local
 from trainer_module.inputs.batches import BatchSpec
@@ -123,3 +124,6 @@ def test_a_resumed_training_under_parameter_servers_equals_an_uninterrupted_one(
     assert not (tmp_path / "model").exists()
     local.run(job, [*command, "resume"])
     assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-4)
+    # Also the steps whose results arrived after those of the loop, shortly before the checkpoint.
+    figures = summary(tmp_path)
+    assert [point["step"] for point in figures["curve"]] == list(range(1, figures["steps"] + 1))

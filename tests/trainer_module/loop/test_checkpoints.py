@@ -183,7 +183,8 @@ class TestSaveRegularly:
             never = SimpleNamespace(after_step=lambda: False, now=lambda: False)
             checkpoints = SimpleNamespace(state=state or State(), save=saved.append)
             callback = SaveRegularly(checkpoints, every, 5, first_step, vote or never)
-            callback.set_model(make_model())
+            callback.set_model(model := make_model())
+            model.wait_for_steps = lambda: None
             return callback
 
         return make

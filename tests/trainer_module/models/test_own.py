@@ -94,6 +94,9 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "def optimizer", "optimizer returns an optimizer with use_ema, whose averages are never"),
         ("optimizer = adam", "optimizer = adam\ndef loss(label, _):\n    return label", "def loss",
          "loss returns the shape (2, 1) for 2 Examples, not (2,)"),
+        ("optimizer = adam", "optimizer = adam\ndef adapt(model, counts):\n"
+         "    model.get_layer('bag').scale.assign(counts)", "model.get_layer('bag')",
+         "ValueError: No such layer: bag"),
         ("optimizer = adam", "optimizer = adam\ndef exported(model, _):\n    return model",
          "def exported", "exported returns a Functional, not a trainer_module.models.Exported"),
         ("optimizer = adam",
