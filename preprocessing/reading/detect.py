@@ -237,6 +237,7 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
             file = parquet.open_parquet(path, stream)
             columns = find_columns(path, file.schema_arrow.names, options)
             parquet.refuse_encrypted(path, file, [name for name in columns[:3] if name])
+            parquet.refuse_joined(path, stream, file)
             _refuse_kinds(path, columns, options, parquet.column_kinds(file).get)
             names = parquet.class_names(file, columns.label or "")
         return Layout("parquet", columns, class_names=names if _names_count(names, options) else ())

@@ -200,6 +200,23 @@ def test_an_encrypted_column_of_a_parquet_file_is_named(folder):
     assert [review.text for review in read(path)] == ["a", "b"]
 
 
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False, "row_group_size": 2}])
+def test_joined_parquet_files_are_refused(folder, options):
+    """Only the last of them has an index at the end, so that the rows of the others are lost."""
+    parts = []
+    for number in range(3):
+        path = folder / f"part-{number}.parquet"
+        texts = [f"{text} {number}" for text in ("fine", "broken", "slow")]
+        pq.write_table(pa.table({"rating": [5, 1, 2], "text": texts}), path, **options)
+        assert [review.text for review in read(str(path))] == texts
+        parts.append(path.read_bytes())
+    for joined in (parts[:2], parts, [parts[0], parts[0]]):
+        path = write(folder, "joined.parquet", b"".join(joined))
+        with pytest.raises(InputError) as error:
+            read(path)
+        one_line(error, f"{path} is several Parquet files, one after the other")
+
+
 def test_a_review_may_begin_like_other_content(folder):
     path = write(folder, "reviews.ft.txt", b"ARROW1 cable works\n__label__2 fine\n")
     assert detect_format(path, ReadOptions(format="fasttext")).format == "fasttext"
