@@ -208,8 +208,11 @@ def _names(records: Sequence[Sequence[str]], options: ReadOptions) -> list[str]:
         for index, column in enumerate(columns)
         if all(is_label(field, options) for field in column)
     )
-    lengths = [sum(map(len, column)) for column in columns]
-    names[lengths.index(max(lengths))] = "text"
+    lengths = [
+        0 if all(map(_NUMBER.fullmatch, column)) else sum(map(len, column)) for column in columns
+    ]
+    if any(lengths):
+        names[lengths.index(max(lengths))] = "text"
     at = next(labels, None)
     if at is not None:
         names[at] = "label"
