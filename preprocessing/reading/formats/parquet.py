@@ -21,7 +21,7 @@ from preprocessing.reading.contents import ENCRYPTED_PARQUET
 from preprocessing.reading.formats import RowReader
 from preprocessing.reading.labels import has_stars
 from preprocessing.reading.open_files import open_bytes
-from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch
+from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch, has_text
 from preprocessing.reading.values import is_filled
 
 # An old pyarrow executes code that a column contains (CVE-2023-47248). Beam imports its fix too,
@@ -345,7 +345,7 @@ class _Others:
         for name in self.read:
             rows = zip(values[name], *texts, strict=True)
             if name not in chooser.beside and any(
-                is_filled(value) and any(map(is_filled, row_texts)) for value, *row_texts in rows
+                is_filled(value) and any(map(has_text, row_texts)) for value, *row_texts in rows
             ):
                 chooser.beside.add(name)
 
