@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import unicodedata
@@ -19,6 +20,7 @@ from preprocessing.reading.records import (
     OTHER_SCALE,
     ReadOptions,
     is_missing,
+    printable,
     text_problem,
 )
 from preprocessing.reading.values import INVISIBLE, as_text
@@ -228,10 +230,29 @@ def as_setting(meanings: Mapping[str, int]) -> str:
       meanings: label -> 0, 1 or NEUTRAL.
     """
     pairs = (
-        f"{label}: {'null' if meaning == NEUTRAL else meaning}"
+        f"{setting_key(label)}: {'null' if meaning == NEUTRAL else meaning}"
         for label, meaning in meanings.items()
     )
     return f"{{{', '.join(pairs)}}}"
+
+
+def setting_key(label: str) -> str:
+    """Return a label as a key of `data.labels`; in quotes if YAML would read another label.
+
+    Args:
+      label: the label, as `label_name` or `canonical` returns it.
+    """
+    import yaml
+
+    try:
+        keys = list(yaml.safe_load(f"{{{label}: 0}}"))
+    except (yaml.YAMLError, ValueError, TypeError):
+        keys = []
+    if keys:
+        read = YAML_WORDS[keys[0]] if isinstance(keys[0], bool) else (label_name(keys[0]),)
+        if len(keys) == 1 and label in read and label.isprintable():
+            return label
+    return printable(json.dumps(label, ensure_ascii=False))
 
 
 def _is_integer(label: str) -> bool:

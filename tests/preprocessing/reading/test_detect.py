@@ -568,6 +568,10 @@ def test_white_space_beside_the_quotes_of_a_header_is_named(folder, between):
         ("id^rating^text", "separates its columns with `^`"),
         ("rating\x01text", r"separates its columns with `\x01`"),
         ("'rating','text'", "quotes its fields with `'`"),
+        ("rating,text;;", "separates its columns with `,`, and ends its lines with other"),
+        # The names contain the mark.
+        ("rating:int,text:string", "has no columns with known names"),
+        ("#rating,text", "has no columns with known names"),
         ("\u201drating\u201d;\u201dtext\u201d", "quotes its fields with `\u201d`"),
     ],
 )
@@ -575,7 +579,7 @@ def test_another_syntax_of_a_header_is_named(folder, header, problem):
     path = write(folder, "syntax.csv", f"{header}\n{header.replace('rating', '5')}\n")
     with pytest.raises(InputError) as error:
         detect_format(path)
-    one_line(error, f"{path} {problem}", "as its header ")
+    one_line(error, f"{path} {problem}", *["as its header "] * ("with `" in problem))
 
 
 # The headers of exports, as their documentation or a published file has them.
