@@ -7,6 +7,7 @@ import lzma
 import pickle
 import tarfile
 import zipfile
+import zlib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,11 +61,18 @@ def orc_bytes():
 
 
 ENDS = ("", "-le", "-be")
+ZLIB = [zlib.compress(100 * REVIEWS, level) for level in (1, 6, 9)]
 CONTENTS = {
     "a tar archive": [tar()],
     "a zip archive": [zipped("train.ft.txt"), zipped()],
     "an Excel workbook": [zipped("[Content_Types].xml"), b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"],
-    "an archive": [lzma.compress(REVIEWS), b"7z\xbc\xaf\x27\x1c\0\4", b"Rar!\x1a\x07\1\0"],
+    "an archive": [
+        *ZLIB,
+        b"\x89LZO\0\r\n",
+        lzma.compress(REVIEWS),
+        b"7z\xbc\xaf\x27\x1c\0\4",
+        b"Rar!\x1a\x07\1\0",
+    ],
     "a binary file": [b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", b"\x93NUMPY\x01\0"],
     "a pickle of Python": [pickle.dumps([REVIEWS, 1], number) for number in (2, 3, 4, 5)],
     "a pointer of Git LFS, not the file itself": [
@@ -123,7 +131,14 @@ CONTENTS = {
         b'{"schema":{"fields":[]},"data":[]}',
         b'{\n  "rating": 5,\n  "text": "x"\n}\n',
         b'{"reviews": [{"rating": 5, "text": "x"}]}',
+        b'{"rating": 5, "text": "x"},\n{"rating": 1, "text": "y"},\r\n{"rating"',
     ],
+    "lines of JSON lists": [
+        b'["rating", "text"]\n[5, "x"]\n',
+        b'[5, "x", "y"]\r\n[1, "z", "u"]\r\n',
+    ],
+    "lines of JSON within quotation marks": [rb'"{\"rating\": 5, \"text\": \"x\"}"'],
+    "JSON with record separators": [b'\x1e{"rating": 5, "text": "x"}\n\x1e{"rating": 1}\n'],
 }
 
 
@@ -160,6 +175,10 @@ def test_an_unfinished_download_is_refused_by_its_name(folder, name):
         b'{"code": 401, "message": "It shows %s"}\n{"code": 402}\n' % (b"401 " * 200),
         b'{"error": "It fails", "text": "x"}\r\n{"error": "None", "text": "y"}\r\n',
         b'{"message": "Not found", "label": 1}\n{"message": "Works", "label": 2}\n',
+        b'{"text": "x", "rating": 5},\n{"text": "y", "rating": 1}\n',
+        b"[really] good\n[not] good\n",
+        b'["a", "b"] are in the box\n["a"] is not\n',
+        b"x\x01y\n5\x01good\n",
         b'{"items": [{"x": 1}], "rating": 5, "text": "good"}\n{"items": [], "rating": 1}\n',
     ],
 )
