@@ -43,6 +43,8 @@ _LEAST_FIELDS = 3
 """The least number of fields of a line without a label that counts as a record of its own."""
 _MOST_LABELS = 10_000
 """Maximum number of labels of earlier records."""
+_RULE = re.compile(r"(?=.*(?:--|==))[-=+:|\s]+")
+"""A line under a header, as SQL Server, PostgreSQL and Markdown write it."""
 _RETURN = re.compile(r"\r(?!\n)")
 
 
@@ -161,6 +163,11 @@ def _is_sep_line(fields: list[str], dialect: Dialect) -> bool:
     return fields[0] in ("sep=", f"sep={dialect.separator}") and not any(fields[1:])
 
 
+def _is_rule(fields: list[str]) -> bool:
+    """Return whether a record is a line of dashes under a header."""
+    return fields[-1][:1] in "-=:| " and _RULE.fullmatch("".join(fields)) is not None
+
+
 def _picker(names: list[str], reader: RowReader) -> itemgetter[Any]:
     """Return a function: fields of a record with these names -> values for `RowReader.add_usual`.
 
@@ -226,6 +233,8 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 batch.reject(position, NO_TEXT, blank)
             elif (len(fields) == 1 or not fields[-1]) and _is_sep_line(fields, layout.dialect):
                 batch.reject(position, REPEATED_HEADER, "the line sep= of a file again")
+            elif len(header.names) > 1 and _is_rule(fields):
+                batch.reject(position, REPEATED_HEADER, "a line of dashes under a header")
             # The last field of most reviews is too long for a header, so few reviews are inspected.
             elif len(fields[-1]) <= header.longest and header.take(fields):
                 pick = _picker(header.names, reader)

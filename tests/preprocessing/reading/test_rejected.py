@@ -174,6 +174,23 @@ def test_a_carriage_return_inside_of_a_line_is_a_character(folder, quoting, endi
     assert [record.text for record in found] == [f"t: {field}" for field in CR_FIELDS]
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "rating,text\n------,----\n5,good\n1,-- bad --\n",
+        "| rating | text |\n|:---|---:|\n| 5 | good |\n| 1 | -- bad -- |\n",
+        " rating | text\n--------+------\n 5 | good\n 1 | -- bad --\n",
+    ],
+)
+def test_a_line_of_dashes_under_a_header_is_no_review(folder, table):
+    """SQL Server, Markdown and PostgreSQL write one."""
+    path = write(folder, "dashes.csv", table)
+    for options in (ReadOptions(), ReadOptions(reads_labels=False)):
+        found = read(path, options)
+        assert reasons(found) == ["repeated_header", "Review", "Review"]
+        assert [record.text.strip() for record in found[1:]] == ["good", "-- bad --"]
+
+
 @pytest.mark.parametrize("lines_after", [3, 20_000])
 def test_an_open_quote_loses_only_its_own_line(folder, lines_after):
     after = "".join(f"5,t,number {number} {'x' * 40}\n" for number in range(lines_after))
