@@ -47,6 +47,8 @@ _WRITTEN = {"nan", "null", "(null)", "[null]", "<null>", "#n/a", "#null!", "<na>
 MISSING = frozenset({*_WRITTEN, "none", "nil", "na", "n/a"})
 """The words that pandas, R, databases and spreadsheets write for a missing value, in lower case. As
 a text, those outside of _WRITTEN may be what a person wrote."""
+MISSING_STARTS = "nN#<([\\ \t\xa0"
+"""The first characters of these words, also with a blank before them."""
 LONGEST_MISSING = 10
 """The maximum number of characters of such a word, with blanks around it."""
 _BOOLEANS = {"false": "0", "true": "1"}
@@ -125,7 +127,8 @@ class Batch:
           body: the text below the title.
           further: the values in the columns of `Batch.further`; None for a missing value.
         """
-        has_title = title[:1].isalnum() or not values.is_blank(title)  # saves a call
+        # Most texts begin with a letter, which saves calls.
+        has_title = title and (title[0].isalnum() or not values.is_blank(title))
         text = f"{title}: {body}" if has_title else body
         try:
             data = text.encode()
@@ -134,7 +137,7 @@ class Batch:
             return
         if b"\0" in data:
             self.reject(position, INVALID_UTF8, text[text.index("\0") :])
-        elif not text[:1].isalnum() and values.is_blank(text):
+        elif not has_title and not text[:1].isalnum() and values.is_blank(text):
             self.reject(position, NO_TEXT, "the title and the body are blank")
         elif label < 0:
             self.neutrals.append(position)

@@ -11,7 +11,7 @@ from preprocessing.reading.columns import HEADERLESS, Columns, Layout
 from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.records import (
     LONGEST_MISSING,
-    MISSING,
+    MISSING_STARTS,
     NO_TEXT,
     UNKNOWN_COLUMNS,
     WRONG_TYPE,
@@ -73,7 +73,7 @@ class RowReader:
             title = ""
         elif not isinstance(title, str):
             return False
-        elif len(title) <= LONGEST_MISSING and title.strip().lower() in MISSING:
+        elif title[:1] in MISSING_STARTS and is_missing(title, {}):
             title = ""
         if self._is_ambiguous and self._may_differ(label, title, further, present):
             return False

@@ -187,11 +187,11 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     header = _Header(layout)
     reader = RowReader(layout)
     pick = _picker(header.names, reader)
-    is_table = len(header.names) > 1  # a single column may have a text of dashes
     # Whether the next header is that of the file.
     is_first = layout.header is not None and not layout.header_of
     # The files of the polarity set have a backslash and an `n` in place of a line break.
     escaped = layout.header is None and layout.dialect.separator == ","
+    is_under_header = False
     lines = Lines(stream, layout.dialect)
     labels = LabelReader(replace(layout, collected=None))
     # With other tasks than sentiment a file is read twice, at first without the meaning of labels.
@@ -224,17 +224,21 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 batch.rejected.append(record)
                 continue
             position, fields = record
+            if is_under_header:
+                is_under_header = False
+                if _RULE.fullmatch("".join(fields)):
+                    batch.reject(position, REPEATED_HEADER, "a line of dashes under a header")
+                    continue
             if not any(fields):
                 blank = "a blank line" if not fields else "an empty record"
                 batch.reject(position, NO_TEXT, blank)
             elif (len(fields) == 1 or not fields[-1]) and _is_sep_line(fields, layout.dialect):
                 batch.reject(position, REPEATED_HEADER, "the line sep= of a file again")
-            # The first comparison saves a call for nearly every record.
-            elif fields[-1][:1] in "-=:| " and is_table and _RULE.fullmatch("".join(fields)):
-                batch.reject(position, REPEATED_HEADER, "a line of dashes under a header")
             # The last field of most reviews is too long for a header, so few reviews are inspected.
             elif len(fields[-1]) <= header.longest and header.take(fields):
                 pick = _picker(header.names, reader)
+                # A single column may have a text of dashes.
+                is_under_header = len(header.names) > 1
                 if not is_first:
                     batch.reject(position, REPEATED_HEADER, "the header of a file again")
                 is_first = False
