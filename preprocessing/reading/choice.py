@@ -212,4 +212,7 @@ def survey(records: Iterable[Mapping[str, Any]], layout: Layout) -> Layout:
 
 
 def _has_words(value: Any) -> bool:
+    """Return whether a value, or one within a list or an object, is a text of several words."""
+    if isinstance(value, (list, dict)):
+        return any(map(_has_words, value.values() if isinstance(value, dict) else value))
     return isinstance(value, str) and len((as_text(value) or "").split(maxsplit=1)) > 1

@@ -112,7 +112,45 @@ _KINDS = [
             "an error message of a server",
             _AGAIN,
         ),
-        (rb"\s*<\?xml\b|\s*<svg\b", "an XML document", _EXPORT),
+        (
+            rb"<stata_dta>",
+            "a Stata file",
+            _pandas("read_stata('FILE')"),
+        ),
+        # Without a declaration: a tag behind another one, which is not the markup of a text.
+        (
+            rb"\s*<\?xml\b|\s*<svg\b"
+            rb"|\s*<(?!(?:a|b|br|div|em|font|i|img|p|span|strong|u)\b)[A-Za-z][\w.:-]*(\s[^<>]*)?>\s*<\w",
+            "an XML document",
+            _EXPORT,
+        ),
+        (
+            rb"\s*((--|#|/\*)[^\n]*\n\s*)*"
+            rb"(?i:create (table|database|schema) (if not exists )?\S+\s*[(;]"
+            rb"|insert into \S+\s*(\(|values\b)|drop table (if exists )?\S+;"
+            rb"|set [@\w.]+ ?=|set \w+ to "
+            rb"|copy \S+ \([^)]*\) from stdin)",
+            "a dump of an SQL database",
+            "load it into a database, export the table as CSV (UTF-8), and read only that file",
+        ),
+        (
+            rb"\s*(product|review|beer|user)/\w+: ",
+            "a file with a field of a record on each line",
+            "write each record on a line of its own, such as a JSON object with the names of the "
+            "fields, and read only the new file",
+        ),
+        (rb"\$FL[23]@\(#\)", "an SPSS file", _pandas("read_spss('FILE')")),
+        (
+            rb"RD[AX][23]\n|X\n\0\0\0[\2\3]|A\r?\n[23]\r?\n\d+\r?\n\d+\r?\n",
+            "a file of R",
+            "write its data frame with `write.csv(..., row.names = FALSE)`, and read only the new "
+            "file",
+        ),
+        (
+            rb"..[\0-\x0f]\0{5}.{4}\n",
+            "a TFRecord file",
+            "write the labels and texts of its records as CSV (UTF-8), and read only that file",
+        ),
         (
             rb"d(8:announce|13:announce-list|7:comment|10:created by|4:info)\d*",
             "a torrent",

@@ -123,6 +123,16 @@ def test_a_word_for_a_missing_value_is_neither_a_title_nor_a_text(folder, kind, 
     assert got(read(path)) == expect
 
 
+@pytest.mark.parametrize(
+    "body", [{"en": "It works well"}, ["It works", "and well"], [{"p": "a b"}]]
+)
+def test_a_body_in_a_list_or_an_object_is_not_left_out_beside_a_title(folder, body):
+    rows = [FIRST, {"rating": 1, "title": "a title", "paragraphs": body}]
+    path = write(folder, "nested.jsonl", table("jsonl", rows))
+    for options in (ReadOptions(), OPTIONAL):
+        assert reasons(read(path, options)) == ["Review", "unknown_columns"]
+
+
 def test_a_record_with_another_separator_is_no_empty_one(folder):
     lines = [f"{n % 2 * 4 + 1};Title {n};It works, number {n}\n" for n in range(20)]
     joined = [f"{line.strip().replace(';', '|')};;\n" for line in lines]
