@@ -23,6 +23,7 @@ _REWRITE = (
 """The command that writes CSV with another separator and quotation mark as usual."""
 _BYTES = re.compile(r"b(['\"]).*\1", re.DOTALL)
 _LABELLED = re.compile(r"__label__\S+\s.*", re.DOTALL)
+_LIST = re.compile(r"\[\s*(['\"]).*\1\s*\]", re.DOTALL)
 _FORMULA = re.compile(r'=".*"', re.DOTALL)
 _SPACED = re.compile(r'\s+".*"', re.DOTALL)
 _QUOTES = {"'": "single quotation marks", "`": "backquotes"}
@@ -56,6 +57,8 @@ def refuse_notation(path: str, records: Sequence[Mapping[str, Any]], layout: Lay
         )
     elif are(_LABELLED):
         problem = "begin with labels of fastText: write each label into a column of its own"
+    elif are(_LIST):
+        problem = "are lists: write one text into each field, as pandas' `explode` does with lists"
     elif layout.format != "csv":
         return
     elif are(_FORMULA):

@@ -86,9 +86,7 @@ def refuse_labels_beside(path: str, lines: Sequence[bytes], *, reads_labels: boo
             label = r"([^[:space:]]+)[[:space:]]*$"
             script = rf"s/^(.*[^[:blank:]]){between}{label}/__label__\2 \1/"
         command = filter_command(path, f"sed -E '{script}'")
-        otherwise = (
-            "" if reads_labels else "; if it is a part of the text, set data.format=fasttext"
-        )
+        otherwise = "; if the label is a part of the text, set data.format to fasttext"
         raise InputError(
             f"{path} has a label {where} the text on each line, such as '{shown}': write it as "
             f"fastText does, such as with `{command}`, and read only the new file"

@@ -639,6 +639,10 @@ def test_the_columns_of_an_export_are_found_without_a_setting(name):
 @pytest.mark.parametrize("title", ["title", "summary", None])
 @pytest.mark.parametrize("scores", [["0.98", "0.7", "5"], [1, 0, 1], [5, 4, 4]])
 def test_a_label_precedes_a_score(folder, kind, text, title, scores):
+    stars = as_file(
+        kind, {"score": scores, "stars": [5, 1, 1], "text": ["good", "bad", "not good"]}
+    )
+    assert labels_of(read(write(folder, f"stars.{kind}", stars))) == [1, 0, 0]
     table = {"score": scores, "label": [1, 0, 0], text: ["good", "bad", "not good"]}
     table |= {title: ["a", "b", "c"]} if title else {}
     path = write(folder, f"two_labels.{kind}", as_file(kind, table))
@@ -646,6 +650,13 @@ def test_a_label_precedes_a_score(folder, kind, text, title, scores):
     assert labels_of(found) == [1, 0, 0]
     has_title = title == "title" or (title and text == "text")
     assert found[0].text == ("a: good" if has_title else "good")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_another_rating_precedes_a_score(folder, kind):
+    table = {"score": [0.98, 0.7, 0.5], "stars": [5, 1, 2], "text": ["good", "bad", "not good"]}
+    path = write(folder, f"confidence.{kind}", as_file(kind, table))
+    assert labels_of(read(path)) == [1, 0, 0]
 
 
 def test_a_thumb_is_no_star(folder):

@@ -26,6 +26,7 @@ STARS = [n % 2 * 4 + 1 for n in range(20)]
     [
         (lambda text: repr(text.encode()), "are in the notation of Python's bytes"),
         (lambda text: f"__label__2 {text}", "begin with labels of fastText"),
+        (lambda text: str([text]), "are lists"),
         (lambda text: f'="{text}"', "are formulas of a spreadsheet"),
         (lambda text: f'\t"{text}"', "have white space before their quotation marks"),
         (lambda text: f'\u00a0"{text}" ', "have white space before their quotation marks"),
