@@ -639,10 +639,6 @@ def test_the_columns_of_an_export_are_found_without_a_setting(name):
 @pytest.mark.parametrize("title", ["title", "summary", None])
 @pytest.mark.parametrize("scores", [["0.98", "0.7", "5"], [1, 0, 1], [5, 4, 4]])
 def test_a_label_precedes_a_score(folder, kind, text, title, scores):
-    stars = as_file(
-        kind, {"score": scores, "stars": [5, 1, 1], "text": ["good", "bad", "not good"]}
-    )
-    assert labels_of(read(write(folder, f"stars.{kind}", stars))) == [1, 0, 0]
     table = {"score": scores, "label": [1, 0, 0], text: ["good", "bad", "not good"]}
     table |= {title: ["a", "b", "c"]} if title else {}
     path = write(folder, f"two_labels.{kind}", as_file(kind, table))
