@@ -60,8 +60,8 @@ def find_change(path: str, max_fraction: float) -> str | Kind | None:
 def decode(path: str, name: str, target: str, most: int) -> bool:
     """Write a file in UTF-8.
 
-    Lines that are UTF-8 already, as in files that were joined, stay as they are in a file of one of
-    the Windows encodings.
+    Lines that are UTF-8 already, as in files that were joined, stay as they are in a file of CESU-8
+    or one of the Windows encodings.
 
     Args:
       path: path or URL of the file.
@@ -76,8 +76,8 @@ def decode(path: str, name: str, target: str, most: int) -> bool:
       InputError: the file cannot be opened.
       OSError: a file cannot be read or written.
     """
-    decoder = codecs.getincrementaldecoder(name)("replace")
-    by_line, left, rest = name.startswith("WINDOWS"), most, b""
+    by_line, left, rest = name.startswith("WINDOWS") or name == encoding.CESU, most, b""
+    decoder = None if by_line else codecs.getincrementaldecoder(name)("replace")
     with open_bytes(path) as source, open(target, "w", encoding="utf-8", newline="") as file:
         while True:
             try:
@@ -86,7 +86,7 @@ def decode(path: str, name: str, target: str, most: int) -> bool:
                 return False
             left -= len(data)
             is_last = not data or not left
-            if by_line:
+            if decoder is None:
                 lines = (rest + data).split(b"\n")
                 rest = b"" if is_last else lines.pop()
                 text = "\n".join(_line(line, name) for line in lines)
@@ -101,7 +101,7 @@ def decode(path: str, name: str, target: str, most: int) -> bool:
 
 
 def _line(line: bytes, name: str) -> str:
-    return line.decode() if encoding.is_utf8(line) else line.decode(name, "replace")
+    return line.decode() if encoding.is_utf8(line) else encoding.decoded(line, name)
 
 
 def _later_lines(stream: BinaryIO) -> list[bytes]:

@@ -134,7 +134,7 @@ def _text(path: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         name = encoding.wide(content) or encoding.guess(content) or "WINDOWS-1252"
-        return content.decode(name, "replace")
+        return encoding.decoded(content, name)
 
 
 def _are_texts(folders: TextFolders) -> bool:

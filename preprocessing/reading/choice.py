@@ -36,7 +36,7 @@ from preprocessing.reading.columns import (
     further_names,
     names_in_lower_case,
 )
-from preprocessing.reading.records import is_missing
+from preprocessing.reading.records import has_text, is_missing
 from preprocessing.reading.values import as_text, is_filled
 
 _KINDS = 1_024
@@ -197,7 +197,7 @@ def survey(records: Iterable[Mapping[str, Any]], layout: Layout) -> Layout:
     beside: set[str] = set()
     for record in records:
         columns = chooser.columns(record)
-        if is_filled(record.get(columns.text)):
+        if has_text(record.get(columns.text)):
             found[columns] += 1
             beside.update(name for name, value in record.items() if is_filled(value))
     ways: dict[tuple[str | None, str], Columns] = {}  # label and text -> the most frequent columns
@@ -212,4 +212,7 @@ def survey(records: Iterable[Mapping[str, Any]], layout: Layout) -> Layout:
 
 
 def _has_words(value: Any) -> bool:
+    """Return whether a value, or one within a list or an object, is a text of several words."""
+    if isinstance(value, (list, dict)):
+        return any(map(_has_words, value.values() if isinstance(value, dict) else value))
     return isinstance(value, str) and len((as_text(value) or "").split(maxsplit=1)) > 1

@@ -242,15 +242,15 @@ def _as_trained(by_name: Mapping[str, str], options: ReadOptions) -> Columns | N
 def _best(found: Sequence[Columns], needs_label: bool) -> Columns | None:
     """Return the first columns with the most parts of a review; None if all lack a required one.
 
-    A `label` precedes a `score`, which may be the confidence of a classifier beside it.
+    Another label precedes a `score`, which may be the confidence of a classifier beside it.
     """
     # Several conventions share the name of the text, and differ in the other names.
     complete = [columns for columns in found if columns.text and (columns.label or not needs_label)]
     best = max(complete, key=lambda one: (bool(one.label), bool(one.title)), default=None)
     if best is None or (best.label or "").lower() != SCORE:
         return best
-    for one in complete:
-        if one.text == best.text and (one.label or "").lower() == LABEL:
+    for one in sorted(complete, key=lambda one: (one.label or "").lower() != LABEL):
+        if one.text == best.text and (one.label or SCORE).lower() != SCORE:
             return best._replace(label=one.label, title=one.title or best.title)
     return best
 

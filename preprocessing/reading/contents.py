@@ -7,6 +7,7 @@ archive.
 from __future__ import annotations
 
 import codecs
+import json
 import re
 import tarfile
 import zipfile
@@ -51,7 +52,7 @@ ENCRYPTED_PARQUET = Kind(
     "write its records without encryption with a program that has the key, and read only the new "
     "file",
 )
-JSON_DOCUMENT = Kind("one JSON document", _LINES)
+JSON_DOCUMENT = Kind("one JSON document", f"{_LINES}, or {_ENCODING}")
 TAR = Kind("a tar archive", _UNPACK)
 ZIP = Kind("a zip archive", _UNPACK)
 _BINARY = Kind("a binary file", _EXPORT)
@@ -111,7 +112,45 @@ _KINDS = [
             "an error message of a server",
             _AGAIN,
         ),
-        (rb"\s*<\?xml\b|\s*<svg\b", "an XML document", _EXPORT),
+        (
+            rb"<stata_dta>",
+            "a Stata file",
+            _pandas("read_stata('FILE')"),
+        ),
+        # Without a declaration: a tag behind another one, which is not the markup of a text.
+        (
+            rb"\s*<\?xml\b|\s*<svg\b"
+            rb"|\s*<(?!(?:a|b|br|div|em|font|i|img|p|span|strong|u)\b)[A-Za-z][\w.:-]*(\s[^<>]*)?>\s*<\w",
+            "an XML document",
+            _EXPORT,
+        ),
+        (
+            rb"\s*((--|#|/\*)[^\n]*\n\s*)*"
+            rb"(?i:create (table|database|schema) (if not exists )?\S+\s*[(;]"
+            rb"|insert into \S+\s*(\(|values\b)|drop table (if exists )?\S+;"
+            rb"|set [@\w.]+ ?=|set \w+ to "
+            rb"|copy \S+ \([^)]*\) from stdin)",
+            "a dump of an SQL database",
+            "load it into a database, export the table as CSV (UTF-8), and read only that file",
+        ),
+        (
+            rb"\s*(product|review|beer|user)/\w+: ",
+            "a file with a field of a record on each line",
+            "write each record on a line of its own, such as a JSON object with the names of the "
+            "fields, and read only the new file",
+        ),
+        (rb"\$FL[23]@\(#\)", "an SPSS file", _pandas("read_spss('FILE')")),
+        (
+            rb"RD[AX][23]\n|X\n\0\0\0[\2\3]|A\r?\n[23]\r?\n\d+\r?\n\d+\r?\n",
+            "a file of R",
+            "write its data frame with `write.csv(..., row.names = FALSE)`, and read only the new "
+            "file",
+        ),
+        (
+            rb"..[\0-\x0f]\0{5}.{4}\n",
+            "a TFRecord file",
+            "write the labels and texts of its records as CSV (UTF-8), and read only that file",
+        ),
         (
             rb"d(8:announce|13:announce-list|7:comment|10:created by|4:info)\d*",
             "a torrent",
@@ -129,6 +168,7 @@ _KINDS = [
         # A supported archive is decompressed once. These bytes are an archive inside an archive.
         (
             rb"\xfd7zXZ\x00|BZh[1-9](1AY&SY|\x17rE8P\x90)|\x1f\x8b|\x28\xb5\x2f\xfd"
+            rb"|x[\x9c\xda]|x\x01(?=.{,500}\0)|\x89LZO\0"
             rb"|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07|\x04\x22\x4d\x18|\x1f\x9d|\xff\x06\0\0sNaPpY"
             rb"|\x5d\0\0[\0-\xff]{2}|LZIP\x01",
             "an archive",
@@ -178,6 +218,18 @@ _KINDS = [
         ),
         # Amazon's reviews until 2014 are published as such lines.
         (rb"\s*\{u?'", "a file of Python dictionaries", _LINES),
+        (
+            rb'\s*"\{\s*\\"',
+            "lines of JSON within quotation marks",
+            "decode each line once more, such as with `jq -r . FILE > NEW_FILE`, and read only the "
+            "new file",
+        ),
+        (
+            rb"\x1e\s*\{",
+            "JSON with record separators",
+            "remove them, such as with `tr -d '\\036' < FILE > NEW_FILE`, and read only the new "
+            "file",
+        ),
         # A list of objects or lists, the documents that pandas writes, and an object on many lines.
         # Each line of a file of JSON lines may begin with a list.
         (
@@ -190,6 +242,12 @@ _KINDS = [
     )
 ]
 """The beginning of content, and its kind. The first pattern that matches decides."""
+_COMMA_LINES = re.compile(rb"(\s*\{[^\n]*\},[ \t]*\r?\n){2}")
+"""Objects with a comma behind each of them."""
+_LISTS = Kind(
+    "lines of JSON lists",
+    "write an object with the names of its values on each line, and read only the new file",
+)
 _UNFINISHED = re.compile(
     r".*(\.(crdownload|opdownload|filepart|aria2|!ut|download)|\.\w+\.(part|partial))",
     re.IGNORECASE,
@@ -238,6 +296,9 @@ def find_kind(head: bytes) -> Kind | None:
     Args:
       head: the beginning of its decompressed content, at least 512 bytes if it has them.
     """
+    if _COMMA_LINES.match(head):
+        return JSON_DOCUMENT
+    are_lists = _are_lists(head)
     has_objects = _NEXT_OBJECT in head
     head = head[:_HEAD].removeprefix(codecs.BOM_UTF8)
     for pattern, kind in _KINDS:
@@ -245,9 +306,22 @@ def find_kind(head: bytes) -> Kind | None:
             continue
         if pattern.match(head):
             return kind
+    if are_lists:
+        return _LISTS
     if _is_tar(head):
         return TAR
     return _BINARY if _is_binary(head) else None
+
+
+def _are_lists(head: bytes) -> bool:
+    """Return whether the first two lines are lists of JSON with values."""
+    lines = head.split(b"\n", 2)[:2]
+    if len(lines) < 2 or not all(line.lstrip().startswith(b"[") for line in lines):
+        return False
+    try:
+        return all(json.loads(line) for line in lines)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _is_binary(head: bytes) -> bool:

@@ -13,11 +13,12 @@ from core.errors import InputError
 from preprocessing.reading import header
 from preprocessing.reading.columns import HEADERLESS, SEPARATORS, Dialect, Layout, find_columns
 from preprocessing.reading.formats.csv_records import csv_records, head_records
-from preprocessing.reading.labels import is_headerless
+from preprocessing.reading.labels import is_headerless, is_label
 from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, Rejected
 
 _RECORDS_INSPECTED = 20
 """Records in which a header is looked for."""
+_NUMBER = re.compile(r"[-+]?\d*[.,]?\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 def csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout:
@@ -41,6 +42,7 @@ def csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout:
             not options.columns
             and dialect.separator in ",\t"
             and (is_headerless(first, options) or _repeats_a_label(first, head, dialect, options))
+            and _are_reviews(head, dialect, options)
             and not _has_other_separator(head, dialect)
         ):
             title = HEADERLESS.title if len(first) == 3 else None
@@ -95,6 +97,20 @@ def _repeats_a_label(
         return False
     records = islice(head_records(head, dialect), 1, None)
     return any(len(record) == len(first) and record[0] == first[0] for record in records)
+
+
+def _are_reviews(head: bytes, dialect: Dialect, options: ReadOptions) -> bool:
+    """Return whether the first records may be reviews: a label first, and a text last.
+
+    The numbers of rows are no labels, because they all differ, and numbers alone are no texts.
+    """
+    records = list(islice(head_records(head, dialect), _RECORDS_INSPECTED))
+    records = [record for record in records if len(record) == len(records[0])]
+    if len(records) > 1 and all(_NUMBER.fullmatch(record[-1].strip()) for record in records):
+        return False
+    first = [record[0].strip() for record in records]
+    are_numbers = all(map(str.isdecimal, first)) and len(set(first)) == len(first)
+    return not are_numbers or all(is_label(field, options) for field in first)
 
 
 def _has_other_separator(head: bytes, dialect: Dialect) -> bool:

@@ -17,6 +17,7 @@ from core.errors import InputError
 from preprocessing.reading import encoding
 from preprocessing.reading.choice import Chooser, survey
 from preprocessing.reading.columns import (
+    HEADERLESS,
     LABEL,
     ROLES,
     Columns,
@@ -32,6 +33,7 @@ from preprocessing.reading.file_format import (
     find_format,
     objects,
 )
+from preprocessing.reading.first_records import refuse_notation, refuse_twins
 from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.labels import (
     STARS,
@@ -51,6 +53,8 @@ from preprocessing.reading.samples import read_head, refuse_cr, sampled_lines
 from preprocessing.reading.values import column_problem, is_filled, kind
 from preprocessing.reading.widths import width_problem
 
+_ROWS = 1_000
+"""Rows of a Parquet file in which columns whose names differ only in case are compared."""
 _EXAMPLE = 60
 """The maximum number of characters of a value in a message."""
 _MESSAGE = 500
@@ -114,7 +118,10 @@ def inspect(path: str, options: ReadOptions, header: Header | None = None) -> In
         )
     chosen = set_columns(layout.columns, options)
     layout = replace(layout, reads_labels=options.reads_labels, chosen=chosen)
-    layout = survey(_records(head, layout, is_head=True), layout)
+    records = list(_records(head, layout, is_head=True))
+    refuse_notation(path, records, layout)
+    refuse_twins(path, records, layout.columns or HEADERLESS, options)
+    layout = survey(records, layout)
     if not options.reads_labels or options.task != SENTIMENT_TASK:
         return Inspection(path, replace(layout, label_scale=STARS), None)
     if layout.columns is None:
@@ -237,6 +244,9 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
             file = parquet.open_parquet(path, stream)
             columns = find_columns(path, file.schema_arrow.names, options)
             parquet.refuse_encrypted(path, file, [name for name in columns[:3] if name])
+            parquet.refuse_joined(path, stream, file)
+            if len(set(map(str.lower, file.schema_arrow.names))) < len(file.schema_arrow.names):
+                refuse_twins(path, parquet.first_rows(file, _ROWS), columns, options)
             _refuse_kinds(path, columns, options, parquet.column_kinds(file).get)
             names = parquet.class_names(file, columns.label or "")
         return Layout("parquet", columns, class_names=names if _names_count(names, options) else ())

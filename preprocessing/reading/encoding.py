@@ -36,6 +36,10 @@ _NAMES = {
 }
 """Name of an encoding in Python -> its name in `iconv`. Excel saves CSV in one of them, which
 depends on the language of the system."""
+CESU = "CESU-8"
+"""UTF-8 in which a character beyond U+FFFF, such as an emoji, is two halves of UTF-16 with three
+bytes each, as Oracle's character set `UTF8` and Java write it. Python has no codec for it."""
+_HALVES = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
 _LANGUAGES = {
     "de": "äöüß",
     "fr": "éèêëàâçîïôûùœ",
@@ -108,6 +112,8 @@ def guess(data: bytes) -> str | None:
         text = text[: text.rfind(b"\n", 0, _SAMPLE) + 1] or text[:_SAMPLE]
     if not text or b"\0" in text:
         return None
+    if is_utf8(_HALVES.sub(b"", text)):
+        return CESU
     runs = _HIGH.findall(text)
     if sum(map(len, runs)) <= _WESTERN_RUN * len(runs):
         found = _latin(text)
@@ -125,6 +131,23 @@ def guess(data: bytes) -> str | None:
         small = sum(byte >= 0xE0 for byte in letters)
         name = "cp1251" if 2 * small >= len(letters) else "koi8_r"
     return _NAMES.get(name)
+
+
+def decoded(data: bytes, name: str) -> str:
+    """Return a text in an encoding; what is not valid in it becomes U+FFFD.
+
+    Args:
+      data: the bytes.
+      name: the result of `guess` or `wide`.
+    """
+    if name != CESU:
+        return data.decode(name, "replace")
+    return _HALVES.sub(_whole, data).decode("utf-8", "replace")
+
+
+def _whole(halves: re.Match[bytes]) -> bytes:
+    pair = halves[0].decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass")
+    return pair.decode("utf-16-le").encode()
 
 
 def _east_asian(text: bytes) -> str | None:
@@ -226,6 +249,8 @@ def shown(name: str) -> str:
     """
     if name == "WINDOWS-1252":
         return "Windows-1252 (or Latin-1)"
+    if name == CESU:
+        return "CESU-8 (emojis in UTF-8 as two halves of UTF-16)"
     return name.replace("WINDOWS", "Windows")
 
 

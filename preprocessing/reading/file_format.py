@@ -19,8 +19,8 @@ from preprocessing.reading.csv_layout import (
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv_records import head_records
 from preprocessing.reading.formats.jsonl import parse_object
+from preprocessing.reading.label_lines import refuse_labels_beside, refuse_late_labels
 from preprocessing.reading.labels import is_label
-from preprocessing.reading.open_files import filter_command
 from preprocessing.reading.records import ReadOptions, printable
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
@@ -28,10 +28,6 @@ _LINES_INSPECTED, _MOST = 20, 0.5
 """Lines that decide whether a file is fastText or JSON lines, and the fraction that is enough."""
 PARQUET_MAGIC = b"PAR1"
 """The first bytes of a Parquet file."""
-_LABEL_FIRST = (
-    r"sed -E 's/^[[:blank:]]*(.*[^[:blank:]])?[[:blank:]]*(__label__[^[:space:]]+)(.*)/\2 \1\3/'"
-)
-"""The command that writes the last label of each line before its text."""
 _TEXT_NAME = re.compile(r".*\.txt(\.\w+)?", re.IGNORECASE)
 _CSV_NAME = re.compile(r".*\.(csv|tsv)(\.\w+)?", re.IGNORECASE)
 
@@ -72,10 +68,12 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
             raise UnknownFormatError(
                 f"{error}; if each of its lines is a text, set data.format to fasttext"
             ) from error
+    lines = _first_lines(head)
     # In a table with a header they are a column, which the settings can name.
     if is_text or not _has_names(head):
-        _refuse_late_labels(path, head)
+        refuse_late_labels(path, lines)
     if is_text:
+        refuse_labels_beside(path, lines, reads_labels=False)
         return "fasttext"  # plain text, a review on each line
     if fraction:
         return line_format
@@ -83,32 +81,11 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
     has_columns = len(first) > 1 and (options.columns or is_regular(head, dialect))
     if has_columns or _CSV_NAME.fullmatch(path) or find_late_header(head):
         return "csv"  # a missing column is reported later
+    refuse_labels_beside(path, lines, reads_labels=options.reads_labels)
     raise UnknownFormatError(
         f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
         f"data.format to one of {', '.join(FORMATS)} (fastText: __label__ and a label before each "
         "text; JSON: one object a line; CSV: see data.columns)"
-    )
-
-
-def _refuse_late_labels(path: str, head: bytes) -> None:
-    """Check that the labels of fastText begin their lines, if a file has such labels.
-
-    fastText itself finds a label anywhere in a line. Here it would be a part of the text.
-
-    Args:
-      path: path or URL of the file.
-      head: the result of `samples.read_head`, of a file that is no CSV file with known columns.
-
-    Raises:
-      InputError: they do not.
-    """
-    lines = _first_lines(head)
-    if sum(fasttext.LATE_LABEL.search(line) is not None for line in lines) < _MOST * len(lines):
-        return
-    command = filter_command(path, _LABEL_FIRST)
-    raise InputError(
-        f"{path} has labels with __label__ that do not begin their lines: write each of them "
-        f"before its text, such as with `{command}`, and read only the new file"
     )
 
 

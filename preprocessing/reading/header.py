@@ -158,24 +158,31 @@ def other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
             "other letters beyond ASCII may be damaged alike: export it again as UTF-8, or remove "
             "these characters, and read only the new file"
         )
-    filled = sum(bool(field.strip()) for field in first)
+    filled = [field.strip() for field in first if field.strip()]
     for mark in dict.fromkeys(re.findall(r"[^\w\s.-]", "".join(first))):
-        names = [name for field in first for name in field.split(mark) if name.strip()]
+        names = [name.strip() for field in first for name in field.split(mark) if name.strip()]
         try:
-            find_columns("", [name.strip() for name in names], options)
+            find_columns("", names, options)
         except InputError:
             continue
-        if filled == len(names) and not mark.isprintable():
+        shown = printable(", ".join(filled))
+        if len(filled) == len(names) and not mark.isprintable():
             return (
-                f"has the invisible character {printable(mark)} in its header, "
-                f"{printable(', '.join(first))}: write the header without it, and read only the "
-                "new file"
+                f"has the invisible character {printable(mark)} in its header, {shown}: write the "
+                "header without it, and read only the new file"
             )
-        role = "separates its columns" if len(first) < len(names) else "quotes its fields"
-        return (
-            f"{role} with `{printable(mark)}`, as its header {printable(', '.join(first))} shows: "
-            'write it as CSV, with commas and the quotation mark ", and read only the new file'
-        )
+        if len(filled) == 1 < len(names):
+            what = f"separates its columns with `{printable(mark)}`"
+            remedy = 'write it as CSV, with commas and the quotation mark "'
+            if len(first) > 1:
+                what += ", and ends its lines with other separators"
+                remedy = "write the lines without the separators at their ends"
+            return f"{what}, as its header {shown} shows: {remedy}, and read only the new file"
+        if filled == [f"{mark}{name}{mark}" for name in names]:
+            return (
+                f"quotes its fields with `{printable(mark)}`, as its header {shown} shows: write "
+                'it as CSV, with commas and the quotation mark ", and read only the new file'
+            )
     return None
 
 
@@ -207,8 +214,11 @@ def _names(records: Sequence[Sequence[str]], options: ReadOptions) -> list[str]:
         for index, column in enumerate(columns)
         if all(is_label(field, options) for field in column)
     )
-    lengths = [sum(map(len, column)) for column in columns]
-    names[lengths.index(max(lengths))] = "text"
+    lengths = [
+        0 if all(map(_NUMBER.fullmatch, column)) else sum(map(len, column)) for column in columns
+    ]
+    if any(lengths):
+        names[lengths.index(max(lengths))] = "text"
     at = next(labels, None)
     if at is not None:
         names[at] = "label"

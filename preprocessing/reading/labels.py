@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import unicodedata
@@ -19,9 +20,10 @@ from preprocessing.reading.records import (
     OTHER_SCALE,
     ReadOptions,
     is_missing,
+    printable,
     text_problem,
 )
-from preprocessing.reading.values import as_text
+from preprocessing.reading.values import INVISIBLE, as_text
 
 NEUTRAL = -1
 SCALES: dict[str, dict[str, int]] = {
@@ -55,9 +57,12 @@ _FLOAT_LIMIT = 10**18
 """Floats of this size or larger are not labels, because their last digits are not those of the
 file."""
 _NUMBER = re.compile(
-    r"(-?[0-9]+)(?:\.0*|,(?!000\b)0*)?(?: out of 5 stars)?", re.ASCII | re.IGNORECASE
+    r"(?:\+(?=[0-9]))?(-?[0-9]+)(?:\.0*|,(?!000\b)0*)?(?: out of 5 stars)?",
+    re.ASCII | re.IGNORECASE,
 )
 """An integer, also as a decimal number. A comma before three zeros may separate thousands."""
+_POWER = re.compile(r"[-+]?[0-9]\.?[0-9]*e[-+][0-9]{2}", re.ASCII | re.IGNORECASE)
+"""A number as NumPy and R write it, such as `5.00e+00`."""
 _DECIMAL_COMMA = re.compile(r"^(-?[0-9]+),([0-9]{1,2})$", re.ASCII)
 
 
@@ -168,7 +173,7 @@ class LabelReader:
 
     def reason(self, value: object) -> str:
         """Return the reason to reject a value that is not a label, a constant of `records`."""
-        if self._keeps_case and isinstance(value, str) and text_problem(value):
+        if isinstance(value, str) and text_problem(value):
             return INVALID_UTF8
         is_number = scale_label(value) in NUMBERS and not self.is_number_of_none(value)
         return OTHER_SCALE if self._guessed and is_number else BAD_LABEL
@@ -227,10 +232,29 @@ def as_setting(meanings: Mapping[str, int]) -> str:
       meanings: label -> 0, 1 or NEUTRAL.
     """
     pairs = (
-        f"{label}: {'null' if meaning == NEUTRAL else meaning}"
+        f"{setting_key(label)}: {'null' if meaning == NEUTRAL else meaning}"
         for label, meaning in meanings.items()
     )
     return f"{{{', '.join(pairs)}}}"
+
+
+def setting_key(label: str) -> str:
+    """Return a label as a key of `data.labels`; in quotes if YAML would read another label.
+
+    Args:
+      label: the label, as `label_name` or `canonical` returns it.
+    """
+    import yaml
+
+    try:
+        keys = list(yaml.safe_load(f"{{{label}: 0}}"))
+    except (yaml.YAMLError, ValueError, TypeError):
+        keys = []
+    if keys:
+        read = YAML_WORDS[keys[0]] if isinstance(keys[0], bool) else (label_name(keys[0]),)
+        if len(keys) == 1 and label in read and label.isprintable():
+            return label
+    return printable(json.dumps(label, ensure_ascii=False))
 
 
 def _is_integer(label: str) -> bool:
@@ -263,9 +287,10 @@ def scale_label(value: object) -> str | None:
 def label_name(value: object) -> str | None:
     """Return a label as the name of a class; None for a value that is not a label.
 
-    Letters keep their case. `4`, `" 4.0"`, `"4,0"`, `"4.0 out of 5 stars"` and `"__label__4"`
-    become `4`, and True, `"True"` and `"TRUE"` become `true`. A text is in the normal form NFC of
-    Unicode, without the white space around it. A date is `values.as_text` of it.
+    Letters keep their case. `4`, `" 4.0"`, `"4,0"`, `"+4"`, `"4.00e+00"`, `"4.0 out of 5 stars"`
+    and `"__label__4"` become `4`, and True, `"True"` and `"TRUE"` become `true`. A text is in the
+    normal form NFC of Unicode, without the white space and the characters of `values.INVISIBLE`
+    around it. A date is `values.as_text` of it.
     """
     if isinstance(value, bytes):
         try:
@@ -290,12 +315,16 @@ def _text_name(text: str) -> str | None:
     if len(text) > _LONGEST:
         return None
     name = text.strip()
+    while not name.isascii() and name.strip(INVISIBLE) != name:
+        name = name.strip(INVISIBLE).strip()
     # The name of a label is a spelling of the same label, so a repeated prefix is no part of it.
     while name[: len(_PREFIX)].lower() == _PREFIX:
         name = name[len(_PREFIX) :].strip()
     number = _NUMBER.fullmatch(name)
     if number:
         return number[1]
+    if _POWER.fullmatch(name):
+        return label_name(float(name))
     lower = name.lower()
     if lower in ("true", "false"):
         return lower

@@ -34,6 +34,7 @@ from preprocessing.reading.labels import (
     label_scale,
     numbers_of,
     numbers_with_names,
+    setting_key,
 )
 from preprocessing.reading.partitions import refuse_partitions
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
@@ -358,12 +359,13 @@ def _unknown_labels(found: Sequence[Inspection], stars: str | None = None) -> st
         for label in (labels[0], labels[-1])
     ]
     shown = [printable(label)[:_MAX_CHARACTERS] for label in labels[:_MAX_LABELS]]
+    keys = [setting_key(label[:_MAX_CHARACTERS]) for label in labels[:_MAX_LABELS]]
     more = f" and {len(labels) - len(shown)} more" if len(labels) > len(shown) else ""
     columns = any(item.layout.columns for item in found)
     return (
         f"{' and '.join(dict.fromkeys(paths))}: the meaning of the labels {', '.join(shown)}{more} "
         f"is not certain{f' beside the stars of {stars}' if stars else ''}: set data.labels="
-        f"{{{': ?, '.join(shown)}: ?}}, where 0 is negative, 1 is positive and null is left out, "
+        f"{{{': ?, '.join(keys)}: ?}}, where 0 is negative, 1 is positive and null is left out, "
         "or data.labels=each, with which every label is a class"
         + (", or data.columns.label to the column of the labels" if columns else "")
     )

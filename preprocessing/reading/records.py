@@ -43,8 +43,12 @@ _LIKELY = re.compile(
 )
 """Parts of the names of columns that may contain the labels or the texts of reviews."""
 _ID = features.Column("id", b"")
-_MISSING = frozenset({"nan", "null", "none", "nil", "na", "n/a", "#n/a", "<na>", r"\n"})
-"""The words that pandas, R, databases and spreadsheets write for a missing value, in lower case."""
+_WRITTEN = {"nan", "null", "(null)", "[null]", "<null>", "#n/a", "#null!", "<na>", "nat", r"\n"}
+MISSING = frozenset({*_WRITTEN, "none", "nil", "na", "n/a"})
+"""The words that pandas, R, databases and spreadsheets write for a missing value, in lower case. As
+a text, those outside of _WRITTEN may be what a person wrote."""
+MISSING_STARTS = "nN#<([\\ \t\xa0"
+"""The first characters of these words, also with a blank before them."""
 LONGEST_MISSING = 10
 """The maximum number of characters of such a word, with blanks around it."""
 _BOOLEANS = {"false": "0", "true": "1"}
@@ -123,7 +127,9 @@ class Batch:
           body: the text below the title.
           further: the values in the columns of `Batch.further`; None for a missing value.
         """
-        text = f"{title}: {body}" if title.strip() else body
+        # Most texts begin with a letter, which saves calls.
+        has_title = title and (title[0].isalnum() or not values.is_blank(title))
+        text = f"{title}: {body}" if has_title else body
         try:
             data = text.encode()
         except UnicodeEncodeError as error:
@@ -131,7 +137,7 @@ class Batch:
             return
         if b"\0" in data:
             self.reject(position, INVALID_UTF8, text[text.index("\0") :])
-        elif not text or text.isspace():
+        elif not has_title and not text[:1].isalnum() and values.is_blank(text):
             self.reject(position, NO_TEXT, "the title and the body are blank")
         elif label < 0:
             self.neutrals.append(position)
@@ -253,7 +259,7 @@ def unused_file(path: str, rejected_lines: Mapping[str, int], first: str) -> str
 def is_missing(value: Any, label_map: Mapping[str, int | None]) -> bool:
     """Return whether a label is a word that programs write for a missing value, such as `NaN`.
 
-    A text may consist of such a word, see `choice.Chooser.columns`, and so may a title.
+    A text may consist of such a word, see `has_text` and `choice.Chooser.columns`.
 
     Args:
       value: the value of the field.
@@ -262,7 +268,20 @@ def is_missing(value: Any, label_map: Mapping[str, int | None]) -> bool:
     if not isinstance(value, str) or len(value) > LONGEST_MISSING:
         return False
     word = value.strip().lower()
-    return word in _MISSING and word not in label_map
+    return word in MISSING and word not in label_map
+
+
+def has_text(value: Any) -> bool:
+    """Return whether a field is filled, also with a word that a person may have written.
+
+    A word that only programs write for a missing value is none.
+
+    Args:
+      value: the value of the field.
+    """
+    return values.is_filled(value) and not (
+        is_missing(value, {}) and value.strip().lower() in _WRITTEN
+    )
 
 
 def text_problem(text: str) -> str | None:

@@ -11,6 +11,12 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+INVISIBLE = (
+    "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064"
+    "\u2066\u2067\u2068\u2069\ufeff"
+)
+"""Characters without a shape, such as the zero-width space, direction marks and byte order marks.
+The invisible parts of an emoji are not among them."""
 _PLAIN = (int, float, Decimal, date, time, UUID)
 """The types whose `str` is their text, such as `2.5`, `2026-11-29` and `2026-11-29 08:30:00`."""
 
@@ -81,6 +87,11 @@ def is_filled(value: Any) -> bool:
     if isinstance(value, (dict, list)):
         return bool(value)
     return bool(value == value)
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a text has nothing to see: only white space and characters of INVISIBLE."""
+    return all(char.isspace() or char in INVISIBLE for char in text)
 
 
 def column_problem(path: str, role: str, name: str, what: str) -> str:

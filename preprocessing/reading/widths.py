@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv as standard_csv
+import io
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from preprocessing.reading.columns import ROLES, SEPARATORS, Columns, Dialect, Layout
 from preprocessing.reading.formats import csv
-from preprocessing.reading.formats.csv_records import head_records
+from preprocessing.reading.formats.csv_records import OpenQuote, csv_records, head_records
 from preprocessing.reading.labels import is_label
 from preprocessing.reading.open_files import filter_command, header_command
-from preprocessing.reading.records import ReadOptions, printable
+from preprocessing.reading.pieces import MAX_LINE_BYTES
+from preprocessing.reading.records import ReadOptions, Rejected, printable
 
 _MOST, _LEAST = 0.9, 2
 """The fraction of the records that are nearly all, and the least number of records."""
@@ -41,6 +44,13 @@ def width_problem(path: str, head: bytes, layout: Layout, options: ReadOptions) 
     if len(others) < max(_LEAST, _MOST * number):
         return None
     names = [name.strip() for name in layout.header]
+    long = _long_record(head, layout.dialect)
+    if long:
+        return (
+            f"has a quotation mark in line {long:,}, the first record, that is not closed, and a "
+            f"record has at most {MAX_LINE_BYTES:,} bytes: close it, or shorten or remove this "
+            f"record, {_ONLY_NEW}"
+        )
     [(width, count)] = Counter(map(len, others)).most_common(1)
     if _are_quoted_records(others, len(names), layout.dialect.separator):
         return _quoted_lines(path)
@@ -65,6 +75,16 @@ def width_problem(path: str, head: bytes, layout: Layout, options: ReadOptions) 
     )
     cause, new = _cause(names, records, layout.columns, options)
     return _with_command(path, head, f"{what}{cause}", new, layout.dialect.separator)
+
+
+def _long_record(head: bytes, dialect: Dialect) -> int | None:
+    """Return the line of the first record behind the header if its quote is open at the end.
+
+    Its lines were taken for records then.
+    """
+    behind = islice(csv_records(io.BytesIO(head), dialect), 1, None)
+    first = next((item for item in behind if isinstance(item, Rejected) or item[1]), None)
+    return first.position if isinstance(first, OpenQuote) else None
 
 
 def quoted_lines_problem(path: str, records: Sequence[Sequence[str]]) -> str | None:

@@ -239,6 +239,17 @@ def test_lines_of_utf_8_beside_others_stay_as_they_are(tmp_path):
     assert text.count("schön, ") == 400 and "\ufffd" not in text
 
 
+def test_the_halves_of_an_emoji_become_one_character(tmp_path):
+    """Oracle and Java write them so, and they were read as Cyrillic letters."""
+    cesu = "\ud83d\ude00".encode("utf-8", "surrogatepass")
+    rows = [f"{n % 5 + 1};schön {n}, ".encode() + cesu * (n % 3) for n in range(200)]
+    check = look(write(tmp_path, a__csv=b"\n".join([b"rating;review", *rows, b""])))
+    assert "a.csv is CESU-8 " in check.problems[0].message
+    assert look_again(tmp_path, check).starts
+    lines = (tmp_path / "in-utf8" / "a.csv").read_text(encoding="utf-8").split("\n")
+    assert lines[1:-1] == [f"{n % 5 + 1};schön {n}, {chr(0x1F600) * (n % 3)}" for n in range(200)]
+
+
 def test_a_class_label_of_hugging_face_is_read_by_its_names(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -5,6 +5,7 @@ import pytest
 from core.errors import ConfigError
 from pipeline.config import load_config, load_recorded_settings, recorded_settings
 from pipeline.inputs import read_options
+from preprocessing.reading.labels import setting_key
 
 
 def options(labels):
@@ -92,3 +93,11 @@ def test_a_mistake_is_one_line(labels, message):
         options(labels)
     assert message in str(error.value)
     assert "data.labels" in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["0,5", "4", "no", "012", "1:30", "2024-01-01", "[1]", "a: b", "null", 'say "x"', "20%"],
+)
+def test_a_label_in_a_message_is_a_key_that_yaml_reads_as_this_label(label):
+    assert options(f"{{{setting_key(label)}: 1, other: 0}}").label_map[label] == 1

@@ -11,10 +11,12 @@ from preprocessing.reading.columns import HEADERLESS, Columns, Layout
 from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.records import (
     LONGEST_MISSING,
+    MISSING_STARTS,
     NO_TEXT,
     UNKNOWN_COLUMNS,
     WRONG_TYPE,
     Batch,
+    has_text,
     is_missing,
     printable,
 )
@@ -71,10 +73,14 @@ class RowReader:
             title = ""
         elif not isinstance(title, str):
             return False
+        elif title[:1] in MISSING_STARTS and is_missing(title, {}):
+            title = ""
         if self._is_ambiguous and self._may_differ(label, title, further, present):
             return False
         is_short = len(text) <= LONGEST_MISSING  # saves a call for nearly every record
-        if is_short and is_missing(text, {}) and self._has_others(tuple(present)):
+        if is_short and (
+            not has_text(text) or (is_missing(text, {}) and self._has_others(tuple(present)))
+        ):
             return False
         batch.add(position, meaning, title, text, further)
         return True
@@ -100,7 +106,9 @@ class RowReader:
         """
         columns = self.chooser.columns(record)
         label, title, text = (record.get(name) if name else None for name in columns[:3])
-        if not is_filled(text):
+        title = None if is_missing(title, {}) else title
+        if not has_text(text):
+            text = "" if is_filled(text) else text
             unread = self.chooser.unread(record, columns)
             if unread:
                 others = ", ".join(f"`{printable(name)[:40]}`" for name in unread[:_SHOWN])
@@ -110,7 +118,7 @@ class RowReader:
         meaning = reader.read(label)
         if meaning is None:
             if not is_filled(title) and not is_filled(text):
-                return batch.reject(position, NO_TEXT, "an empty record")
+                return self._reject_empty(batch, position, columns, label)
             if columns.label is None:  # the value may be one of `is_missing`
                 label = record.get(self.names[0] or "")
             if kind(label):
@@ -127,6 +135,13 @@ class RowReader:
             return self._reject_type(batch, position, columns.text, text)
         further = [record.get(name) if name else None for name in columns.further]
         return batch.add(position, meaning, title_text, body, further)
+
+    def _reject_empty(self, batch: Batch, position: int, columns: Columns, label: object) -> None:
+        """Reject a record without a title and a text, whose label may be the whole of a review."""
+        if isinstance(label, str) and len(label.split(maxsplit=1)) > 1:
+            detail = f"no text in `{columns.text}`, but in `{columns.label}`: {printable(label)}"
+            return batch.reject(position, UNKNOWN_COLUMNS, detail)
+        return batch.reject(position, NO_TEXT, "an empty record")
 
     def _reject_type(self, batch: Batch, position: int, name: str | None, value: Any) -> None:
         batch.reject(position, WRONG_TYPE, f"`{name}` is {kind(value)}: {shown(value)}")

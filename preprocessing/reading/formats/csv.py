@@ -43,6 +43,8 @@ _LEAST_FIELDS = 3
 """The least number of fields of a line without a label that counts as a record of its own."""
 _MOST_LABELS = 10_000
 """Maximum number of labels of earlier records."""
+_RULE = re.compile(r"(?=.*(?:--|==))[-=+:|\s]+")
+"""A line under a header, as SQL Server, PostgreSQL and Markdown write it."""
 _RETURN = re.compile(r"\r(?!\n)")
 
 
@@ -189,6 +191,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     is_first = layout.header is not None and not layout.header_of
     # The files of the polarity set have a backslash and an `n` in place of a line break.
     escaped = layout.header is None and layout.dialect.separator == ","
+    is_under_header = False
     lines = Lines(stream, layout.dialect)
     labels = LabelReader(replace(layout, collected=None))
     # With other tasks than sentiment a file is read twice, at first without the meaning of labels.
@@ -221,6 +224,11 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 batch.rejected.append(record)
                 continue
             position, fields = record
+            if is_under_header:
+                is_under_header = False
+                if _RULE.fullmatch("".join(fields)):
+                    batch.reject(position, REPEATED_HEADER, "a line of dashes under a header")
+                    continue
             if not any(fields):
                 blank = "a blank line" if not fields else "an empty record"
                 batch.reject(position, NO_TEXT, blank)
@@ -229,6 +237,8 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
             # The last field of most reviews is too long for a header, so few reviews are inspected.
             elif len(fields[-1]) <= header.longest and header.take(fields):
                 pick = _picker(header.names, reader)
+                # A single column may have a text of dashes.
+                is_under_header = len(header.names) > 1
                 if not is_first:
                     batch.reject(position, REPEATED_HEADER, "the header of a file again")
                 is_first = False

@@ -71,7 +71,7 @@ class _TooLong(Exception):
     """A line or a quoted field that is longer than the limit; its arguments are the reason."""
 
 
-class _OpenQuote(Rejected):
+class OpenQuote(Rejected):
     """A line that is rejected because its quote is not closed."""
 
 
@@ -311,8 +311,8 @@ def _cause(error: str, line: str, dialect: Dialect) -> str:
     return error
 
 
-def _open_quote(position: int, line: str) -> _OpenQuote:
-    return _OpenQuote(*rejected(position, BROKEN_CSV, f"{_OPEN_QUOTE}: {line}"))
+def _open_quote(position: int, line: str) -> OpenQuote:
+    return OpenQuote(*rejected(position, BROKEN_CSV, f"{_OPEN_QUOTE}: {line}"))
 
 
 def head_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iterator[list[str]]:
@@ -332,5 +332,5 @@ def head_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iter
             if record[1]:
                 count += 1
                 yield record[1]
-        elif isinstance(record, _OpenQuote) and (count > 1 or not is_head):
+        elif isinstance(record, OpenQuote) and (count > 1 or not is_head):
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ from preprocessing.reading.contents import ENCRYPTED_PARQUET
 from preprocessing.reading.formats import RowReader
 from preprocessing.reading.labels import has_stars
 from preprocessing.reading.open_files import open_bytes
-from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch
+from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch, has_text
 from preprocessing.reading.values import is_filled
 
 # An old pyarrow executes code that a column contains (CVE-2023-47248). Beam imports its fix too,
@@ -33,6 +34,12 @@ _ROWS = 4096
 _READ = 1 << 20
 _HUGGING_FACE = b"huggingface"
 _NOT_UTF8 = b"\xff"  # replaces a value whose bytes cannot be read
+_MAGIC, _LENGTH_BYTES = b"PAR1", 4
+"""The first and the last bytes of a file, and the bytes before the last ones with the length of the
+index."""
+_MOST_AFTER_ROWS = 1 << 26
+"""Maximum bytes between the rows of a file and its index, such as those of Bloom filters, in which
+the beginning of another file is looked for."""
 _DAMAGED = (OSError, ValueError, pa.ArrowException)
 
 
@@ -73,6 +80,55 @@ def refuse_encrypted(path: str, file: pq.ParquetFile, names: list[str]) -> None:
     """
     if _is_encrypted(file, names):
         raise InputError(f"{path} is {ENCRYPTED_PARQUET.name}: {ENCRYPTED_PARQUET.remedy}")
+
+
+def refuse_joined(path: str, stream: BinaryIO, file: pq.ParquetFile) -> None:
+    """Check that a file is not several files, one after the other, as `cat` writes them.
+
+    The index at the end is that of the last of them, and pyarrow returns as many rows as it lists,
+    without an error. The positions in the index count from the beginning of the last file. So the
+    space between its rows and its index seems to contain the files before it.
+
+    Args:
+      path: the path of the file, for the error.
+      stream: the content of the file. One that is not seekable, as of an archive, is not checked.
+      file: the file.
+
+    Raises:
+      InputError: the file is several files.
+    """
+    if not stream.seekable():
+        return
+    tail = len(_MAGIC) + _LENGTH_BYTES
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(size - tail)
+    index = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+    space = size - tail - index - _end_of_rows(file)
+    if space < len(_MAGIC):
+        return
+    start = max(0, space - _MOST_AFTER_ROWS)
+    stream.seek(start)
+    if 2 * _MAGIC in stream.read(space + len(_MAGIC) - start):
+        raise InputError(
+            f"{path} is several Parquet files, one after the other, of which only the last "
+            "one can be read: read the files from which it was made in its place"
+        )
+
+
+def _end_of_rows(file: pq.ParquetFile) -> int:
+    """Return the end of the columns in the last row group, in bytes from the start of the file."""
+    if not file.num_row_groups:
+        return len(_MAGIC)
+    group = file.metadata.row_group(file.num_row_groups - 1)
+    encrypted = _encrypted_columns(file)
+    ends = [len(_MAGIC)]
+    for index in range(group.num_columns):
+        # The position of an encrypted column crashes pyarrow 10, like its statistics.
+        if file.schema.column(index).path.partition(".")[0] not in encrypted:
+            column = group.column(index)
+            first = column.dictionary_page_offset if column.has_dictionary_page else 0
+            ends.append((first or column.data_page_offset) + column.total_compressed_size)
+    return max(ends)
 
 
 def class_names(file: pq.ParquetFile, column: str) -> tuple[str, ...]:
@@ -289,7 +345,7 @@ class _Others:
         for name in self.read:
             rows = zip(values[name], *texts, strict=True)
             if name not in chooser.beside and any(
-                is_filled(value) and any(map(is_filled, row_texts)) for value, *row_texts in rows
+                is_filled(value) and any(map(has_text, row_texts)) for value, *row_texts in rows
             ):
                 chooser.beside.add(name)
 

@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -38,6 +39,10 @@ TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="
 ROW = st.tuples(st.sampled_from([0, 1]), TEXT, TEXT)
 ROWS = st.lists(ROW, max_size=8)
 SUFFIXES = st.sampled_from(list(COMPRESS))
+BLANK = re.compile(r"[\s\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]*")
+WRITTEN = {"nan", "nat", "null", "(null)", "[null]", "<null>", "<na>", "#n/a", "#null!", r"\n"}
+MISSING = WRITTEN | {"none", "nil", "na", "n/a"}
+"""The words for a missing title; those of WRITTEN are no text either."""
 MANY = settings(max_examples=80)
 POOL = ThreadPoolExecutor(2)
 
@@ -104,12 +109,13 @@ def one_line(error, *parts):
 
 def expected(rows):
     """Return the expected label and text of rows; blank rows are rejected."""
-    return [
-        (label, f"{title}: {body}" if title.strip() else body)
-        if (title + body).strip()
-        else "no_text"
-        for label, title, body in rows
-    ]
+    found = []
+    for label, title, body in rows:
+        has_title = not BLANK.fullmatch(title) and title.strip().lower() not in MISSING
+        body = "" if body.strip().lower() in WRITTEN else body
+        is_review = has_title or not BLANK.fullmatch(body)
+        found.append((label, f"{title}: {body}" if has_title else body) if is_review else "no_text")
+    return found
 
 
 def labels_of(records):

@@ -100,12 +100,46 @@ def test_a_word_for_a_missing_value_is_no_text_beside_another_text(folder, kind,
     """A record with a word for a missing text is read by the text that it has."""
     names = ("rating", "title", "text", "review")
     rows = [(5, "a", word, "b 1"), (5, "a", "b 2", word), (5, "a", word, word), (5, "a", word, "")]
+    is_text = word == " None "  # which a person may write
     path = write(
         folder, f"words.{kind}", table(kind, [dict(zip(names, row, strict=True)) for row in rows])
     )
-    texts = ["a: b 1", "a: b 2", f"a: {word}", f"a: {word}"]
+    texts = ["a: b 1", "a: b 2", *[f"a: {word}" if is_text else "a: "] * 2]
     assert got(read(path)) == [(1, text) for text in texts]
     assert [text for _, text in got(read(path, OPTIONAL))] == texts
+
+
+@pytest.mark.parametrize("word", ["nan", "NULL", r"\N", "(null)", "<NA>", "NaT"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_for_a_missing_value_is_neither_a_title_nor_a_text(folder, kind, word):
+    rows = [
+        {"rating": "5", "title": word, "text": "a body", "comment": ""},
+        {"rating": "1", "title": word, "text": word, "comment": ""},
+        {"rating": "1", "title": "N/A", "text": "None", "comment": ""},
+        {"rating": "1", "title": "", "text": word, "comment": "another column"},
+    ]
+    path = write(folder, f"written.{kind}", table(kind, rows))
+    expect = [(1, "a body"), "no_text", (0, "None"), "unknown_columns"]
+    assert got(read(path)) == expect
+
+
+@pytest.mark.parametrize(
+    "body", [{"en": "It works well"}, ["It works", "and well"], [{"p": "a b"}]]
+)
+def test_a_body_in_a_list_or_an_object_is_not_left_out_beside_a_title(folder, body):
+    rows = [FIRST, {"rating": 1, "title": "a title", "paragraphs": body}]
+    path = write(folder, "nested.jsonl", table("jsonl", rows))
+    for options in (ReadOptions(), OPTIONAL):
+        assert reasons(read(path, options)) == ["Review", "unknown_columns"]
+
+
+def test_a_record_with_another_separator_is_no_empty_one(folder):
+    lines = [f"{n % 2 * 4 + 1};Title {n};It works, number {n}\n" for n in range(20)]
+    joined = [f"{line.strip().replace(';', '|')};;\n" for line in lines]
+    path = write(folder, "joined.csv", f"rating;title;text\n{''.join(lines + joined)}")
+    found = read(path)
+    assert reasons(found) == ["Review"] * 20 + ["unknown_columns"] * 20
+    assert found[-1].detail == "no text in `text`, but in `rating`: 5|Title 19|It works, number 19"
 
 
 def test_a_missing_label_is_named_unless_it_is_set(folder):
@@ -139,6 +173,7 @@ FIRST = {"rating": 5, "title": "t", "text": "b", "asin": "B01", "reply": None}
         ({"grade": "A", "comment": "Bad"}, "unknown_columns"),
         ({"asin": "B03"}, "unknown_columns"),
         ({"asin": " "}, "no_text"),
+        ({"rating": 1, "title": "\u200b", "text": " \ufeff\u200b"}, "no_text"),
         ({"text": "a review without a label"}, "bad_label"),
     ],
 )

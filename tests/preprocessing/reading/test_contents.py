@@ -7,6 +7,7 @@ import lzma
 import pickle
 import tarfile
 import zipfile
+import zlib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,11 +61,18 @@ def orc_bytes():
 
 
 ENDS = ("", "-le", "-be")
+ZLIB = [zlib.compress(100 * REVIEWS, level) for level in (1, 6, 9)]
 CONTENTS = {
     "a tar archive": [tar()],
     "a zip archive": [zipped("train.ft.txt"), zipped()],
     "an Excel workbook": [zipped("[Content_Types].xml"), b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"],
-    "an archive": [lzma.compress(REVIEWS), b"7z\xbc\xaf\x27\x1c\0\4", b"Rar!\x1a\x07\1\0"],
+    "an archive": [
+        *ZLIB,
+        b"\x89LZO\0\r\n",
+        lzma.compress(REVIEWS),
+        b"7z\xbc\xaf\x27\x1c\0\4",
+        b"Rar!\x1a\x07\1\0",
+    ],
     "a binary file": [b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", b"\x93NUMPY\x01\0"],
     "a pickle of Python": [pickle.dumps([REVIEWS, 1], number) for number in (2, 3, 4, 5)],
     "a pointer of Git LFS, not the file itself": [
@@ -93,7 +101,30 @@ CONTENTS = {
         b"Access to dataset someone/reviews is restricted. You must be logged in.",
         b'{\n  "message": "Not Found",\n  "documentation_url": "x"}',
     ],
-    "an XML document": [b'<?xml version="1.0"?>\n<reviews><review stars="5">Good</review>'],
+    "an XML document": [
+        b'<?xml version="1.0"?>\n<reviews><review stars="5">Good</review>',
+        b'<reviews>\n  <review stars="5">Good</review>\n',
+        b"<review>\n<asin>B01</asin>\n<rating>\n4.0\n</rating>\n",
+        b"<table border=1><tr><td>rating</td>",
+    ],
+    "a dump of an SQL database": [
+        b"INSERT INTO reviews VALUES (5,'x','y');\n",
+        b"-- MySQL dump 10.13\n--\n\n/*!40101 SET NAMES utf8 */;\nDROP TABLE IF EXISTS `r`;\n",
+        b"--\n-- PostgreSQL database dump\n--\n\nSET statement_timeout = 0;\n",
+        b"create table r (rating int, text text);\ninsert into r values (5, 'x');\n",
+        b"COPY public.r (rating, text) FROM stdin;\n5\tgood\n",
+    ],
+    "a file with a field of a record on each line": [
+        b"product/productId: B001\nreview/score: 5.0\nreview/text: good\n\n"
+    ],
+    "a file of R": [
+        b"X\n\0\0\0\3\0\4\1\0" + bytes(90),
+        b"RDX3\nX\n\0\0\0\3",
+        b"A\n3\n262146\n197888\n",
+    ],
+    "a Stata file": [b"<stata_dta><header><release>118</release>"],
+    "an SPSS file": [b"$FL2@(#) SPSS DATA FILE"],
+    "a TFRecord file": [b"\x2c\1\0\0\0\0\0\0abcd\n\xa9\2\n" + bytes(290)],
     "a torrent": [b"d8:announce34:http://tracker.example/announce13:creation date"],
     "an SQLite database": [b"SQLite format 3\0\x10\0\x01\x01"],
     "an Arrow file": [arrow(pa.ipc.new_file), b"FEA1\0\0\0\0"],
@@ -123,7 +154,14 @@ CONTENTS = {
         b'{"schema":{"fields":[]},"data":[]}',
         b'{\n  "rating": 5,\n  "text": "x"\n}\n',
         b'{"reviews": [{"rating": 5, "text": "x"}]}',
+        b'{"rating": 5, "text": "x"},\n{"rating": 1, "text": "y"},\r\n{"rating"',
     ],
+    "lines of JSON lists": [
+        b'["rating", "text"]\n[5, "x"]\n',
+        b'[5, "x", "y"]\r\n[1, "z", "u"]\r\n',
+    ],
+    "lines of JSON within quotation marks": [rb'"{\"rating\": 5, \"text\": \"x\"}"'],
+    "JSON with record separators": [b'\x1e{"rating": 5, "text": "x"}\n\x1e{"rating": 1}\n'],
 }
 
 
@@ -160,6 +198,14 @@ def test_an_unfinished_download_is_refused_by_its_name(folder, name):
         b'{"code": 401, "message": "It shows %s"}\n{"code": 402}\n' % (b"401 " * 200),
         b'{"error": "It fails", "text": "x"}\r\n{"error": "None", "text": "y"}\r\n',
         b'{"message": "Not found", "label": 1}\n{"message": "Works", "label": 2}\n',
+        b'{"text": "x", "rating": 5},\n{"text": "y", "rating": 1}\n',
+        b"[really] good\n[not] good\n",
+        b"<br /><br />It works\n",
+        b"<p><b>It works</b></p>\n",
+        b"Insert into the slot, then it works\nCreate table tops, easily\n",
+        b"# insert into,text\n5,good\n",
+        b'["a", "b"] are in the box\n["a"] is not\n',
+        b"x\x01y\n5\x01good\n",
         b'{"items": [{"x": 1}], "rating": 5, "text": "good"}\n{"items": [], "rating": 1}\n',
     ],
 )
@@ -198,6 +244,23 @@ def test_an_encrypted_column_of_a_parquet_file_is_named(folder):
     written(key=["other"])
     assert detect_format(path, ReadOptions()).format == "parquet"
     assert [review.text for review in read(path)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False, "row_group_size": 2}])
+def test_joined_parquet_files_are_refused(folder, options):
+    """Only the last of them has an index at the end, so that the rows of the others are lost."""
+    parts = []
+    for number in range(3):
+        path = folder / f"part-{number}.parquet"
+        texts = [f"{text} {number}" for text in ("fine", "broken", "slow")]
+        pq.write_table(pa.table({"rating": [5, 1, 2], "text": texts}), path, **options)
+        assert [review.text for review in read(str(path))] == texts
+        parts.append(path.read_bytes())
+    for joined in (parts[:2], parts, [parts[0], parts[0]]):
+        path = write(folder, "joined.parquet", b"".join(joined))
+        with pytest.raises(InputError) as error:
+            read(path)
+        one_line(error, f"{path} is several Parquet files, one after the other")
 
 
 def test_a_review_may_begin_like_other_content(folder):

@@ -197,6 +197,13 @@ def test_the_line_of_excel_in_a_joined_file_is_no_review(folder, monkeypatch, na
         ("last.csv", '"Good","It works",5\n"Bad","It broke",1\n', ["'title,text,label\\n'"]),
         ("four.csv", "5,Good,It works,B001\n1,Bad,It broke at once,B002\n", ["(4)", "label,"]),
         ("one.csv", "x" * 61 + "\n", ["no header", "(1)"]),
+        # The numbers of rows are no labels, and numbers are no texts.
+        (
+            "rows.csv",
+            "".join(f"{n},{n % 2},Text of row {n}\n" for n in range(30)),
+            ["(3)", "column1,label,text"],
+        ),
+        ("scores.csv", "".join(f"{n % 2},0.{n}1\n" for n in range(30)), ["(2)", "label,column2"]),
     ],
 )
 def test_a_csv_file_without_a_header_is_named(folder, name, content, parts):
@@ -435,6 +442,60 @@ def test_labels_that_do_not_begin_their_lines_are_named(folder, form, text, suff
     ]
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{text}@{word}",
+        "{text}  \t{number}",
+        "{number} {text}",
+        "{word}\t{text}",
+        "{text} | {number}",
+    ],
+)
+def test_labels_beside_the_texts_of_a_text_file_are_named(folder, form):
+    """Published sets have such lines: Financial PhraseBank, the sentences of UCI, SST."""
+    texts = [f"Sales rose, again: {n}" for n in range(30)]
+    lines = [
+        form.format(text=text, word=("negative", "positive")[n % 2], number=n % 2)
+        for n, text in enumerate(texts)
+    ]
+    path = write(folder, "beside.txt", "".join(f"{line}\r\n" for line in lines))
+    options = ReadOptions(reads_labels=False, format="auto")
+    if form == "{word}\t{text}":  # CSV without a header
+        assert [text for _, text in got(read(path, options))] == texts
+        return
+    with pytest.raises(InputError, match=r"has a label (before|behind) the text on each") as error:
+        read(path, options)
+    command = str(error.value).split("`")[1]
+    command = command.replace("NEW_FILE", "labels.txt").replace("FILE", "beside.txt")
+    subprocess.run(command, shell=True, check=True, cwd=folder)
+    assert got(read(str(folder / "labels.txt"))) == [(n % 2, text) for n, text in enumerate(texts)]
+    whole = read(path, ReadOptions(reads_labels=False, format="fasttext"))
+    assert [text for _, text in got(whole)] == lines
+
+
+def test_numbered_and_other_lines_of_a_text_have_no_labels(folder):
+    for lines in (
+        [f"{n} days later it broke" for n in range(9)],  # numbers of lines do not repeat
+        ["5 days later it broke"] * 9,
+        ["Score: 5", "Score: 4", "Score: 5", "Good"],
+        ["Positive, and cheap", "Negative, and dear", "Positive, really"] * 3,
+    ):
+        path = write(folder, "numbered.txt", "".join(f"{line}\n" for line in lines))
+        found = got(read(path, ReadOptions(reads_labels=False)))
+        assert [text for _, text in found] == lines
+
+
+@pytest.mark.parametrize("start", ['"__label__{n} ', "__LABEL__{n} ", "__label__ {n} "])
+@pytest.mark.parametrize("reads_labels", [True, False])
+def test_another_form_of_the_labels_of_fasttext_is_named(folder, start, reads_labels):
+    lines = [f"{start.format(n=1 + n % 2)}fine phone {n}" for n in range(30)]
+    path = write(folder, "form.txt", "".join(f"{line}\n" for line in lines))
+    with pytest.raises(InputError) as error:
+        read(path, ReadOptions(reads_labels=reads_labels))
+    one_line(error, f"{path} has __label__ in its lines, but not as fastText writes it", lines[0])
+
+
 def test_a_table_with_labels_of_fasttext_in_an_unknown_column_names_its_columns(folder):
     rows = "".join(f"fine phone {n}\t__label__{1 + n % 2}\n" for n in range(30))
     path = write(folder, "table.tsv", f"text\tverdict\n{rows}")
@@ -507,6 +568,10 @@ def test_white_space_beside_the_quotes_of_a_header_is_named(folder, between):
         ("id^rating^text", "separates its columns with `^`"),
         ("rating\x01text", r"separates its columns with `\x01`"),
         ("'rating','text'", "quotes its fields with `'`"),
+        ("rating,text;;", "separates its columns with `,`, and ends its lines with other"),
+        # The names contain the mark.
+        ("rating:int,text:string", "has no columns with known names"),
+        ("#rating,text", "has no columns with known names"),
         ("\u201drating\u201d;\u201dtext\u201d", "quotes its fields with `\u201d`"),
     ],
 )
@@ -514,7 +579,7 @@ def test_another_syntax_of_a_header_is_named(folder, header, problem):
     path = write(folder, "syntax.csv", f"{header}\n{header.replace('rating', '5')}\n")
     with pytest.raises(InputError) as error:
         detect_format(path)
-    one_line(error, f"{path} {problem}", "as its header ")
+    one_line(error, f"{path} {problem}", *["as its header "] * ("with `" in problem))
 
 
 # The headers of exports, as their documentation or a published file has them.
@@ -581,6 +646,13 @@ def test_a_label_precedes_a_score(folder, kind, text, title, scores):
     assert labels_of(found) == [1, 0, 0]
     has_title = title == "title" or (title and text == "text")
     assert found[0].text == ("a: good" if has_title else "good")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_another_rating_precedes_a_score(folder, kind):
+    table = {"score": [0.98, 0.7, 0.5], "stars": [5, 1, 2], "text": ["good", "bad", "not good"]}
+    path = write(folder, f"confidence.{kind}", as_file(kind, table))
+    assert labels_of(read(path)) == [1, 0, 0]
 
 
 def test_a_thumb_is_no_star(folder):

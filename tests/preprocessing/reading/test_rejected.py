@@ -55,7 +55,7 @@ def test_rejected_fasttext_lines(folder):
         (b" __label__1 indented", "bad_label"),
         (b"__label__1 __label__2 both", "bad_label"),
         (b"__label__1 caf\xe9", "invalid_utf8"),
-        (b"__label__\xff x", "bad_label"),
+        (b"__label__\xff x", "invalid_utf8"),
         (b"__label__1 a\0b", "invalid_utf8"),
         (b"__label__1 \xed\xa0\x80", "invalid_utf8"),
         (b"__label__2 " + b"x" * (MAX_LINE_BYTES - 11), "Review"),
@@ -80,7 +80,7 @@ def test_rejected_json_lines(folder):
         (b'{"overall": ' + b"1" * 9999 + b', "reviewText": "b"}', "BAD NUMBER"),
         (b'{"overall": 1e999, "reviewText": "b"}', "bad_label"),
         (b'{"reviewText": "b"}', "bad_label"),
-        (b'{"overall": "\\ud800", "reviewText": "b"}', "bad_label"),
+        (b'{"overall": "\\ud800", "reviewText": "b"}', "invalid_utf8"),
         (b'{"overall": 5, "summary": " ", "reviewText": null}', "no_text"),
         (b'{"overall": 5}', "no_text"),
         (b'{"overall": 5, "reviewText": "\\ud800"}', "invalid_utf8"),
@@ -172,6 +172,23 @@ def test_a_carriage_return_inside_of_a_line_is_a_character(folder, quoting, endi
     data = data.replace("title\n", f"title{ending}").replace('title"\n', f'title"{ending}')
     found = read(write(folder, "returns.csv", data))
     assert [record.text for record in found] == [f"t: {field}" for field in CR_FIELDS]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "rating,text\n------,----\n5,good\n1,-- bad --\n",
+        "| rating | text |\n|:---|---:|\n| 5 | good |\n| 1 | -- bad -- |\n",
+        " rating | text\n--------+------\n 5 | good\n 1 | -- bad --\n",
+    ],
+)
+def test_a_line_of_dashes_under_a_header_is_no_review(folder, table):
+    """SQL Server, Markdown and PostgreSQL write one."""
+    path = write(folder, "dashes.csv", table)
+    for options in (ReadOptions(), ReadOptions(reads_labels=False)):
+        found = read(path, options)
+        assert reasons(found) == ["repeated_header", "Review", "Review"]
+        assert [record.text.strip() for record in found[1:]] == ["good", "-- bad --"]
 
 
 @pytest.mark.parametrize("lines_after", [3, 20_000])

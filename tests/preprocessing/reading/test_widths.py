@@ -9,6 +9,7 @@ import pytest
 
 from core.errors import InputError
 from preprocessing.reading.detect import inspect
+from preprocessing.reading.pieces import MAX_LINE_BYTES
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import COMPRESS, Review, read, write
 
@@ -96,6 +97,13 @@ def test_the_command_in_the_message_mends_the_file(tmp_path, case, suffix):
     texts = [record.text for record in read(str(new)) if isinstance(record, Review)]
     rows = RECORDS if "quoted" in content else PLAIN
     assert texts[:30] == [f"{title}: {text}" for _, title, text in rows]
+
+
+def test_a_first_record_that_is_too_long_is_named(tmp_path):
+    text = "a line\n" * (MAX_LINE_BYTES // 7 + 1)
+    path = write(tmp_path, "a.csv", lines([NAMES, (5, "t", text), *RECORDS]))
+    with pytest.raises(InputError, match=r"a quotation mark in line 2, the first record, that is"):
+        inspect(path, ReadOptions())
 
 
 def test_without_a_known_cause_the_numbers_are_named(tmp_path):
