@@ -308,6 +308,15 @@ def test_texts_that_are_all_equal_are_the_reason_of_empty_splits(tmp_path):
     assert "eval has no line; test has no line; of 30 texts only 1 is different" in problem.message
 
 
+def test_texts_that_also_occur_with_another_class_are_counted(tmp_path):
+    """Two people filed the same ticket under different topics."""
+    rows = "".join(f"{'ab'[n % 2]},text {n}\n" for n in range(200))
+    rows += "a,text 0\nb,text 1\nb,text 1\na,text 1\nb,text 2\n"
+    found = look(write(tmp_path, a__csv=f"label,text\n{rows}"), "data.labels=each").texts
+    # Text 0 has one class; text 1 is there four times, and text 2 twice.
+    assert (found.number, found.duplicates, found.contradictions) == (205, 5, 6)
+
+
 def test_the_mapping_without_a_rare_class_names_the_numbers_of_hugging_face(tmp_path):
     names = {"label": {"names": ["World", "Rare", "Sports"], "_type": "ClassLabel"}}
     meta = {"huggingface": json.dumps({"info": {"features": names}})}
