@@ -763,6 +763,22 @@ def test_a_span_without_a_usable_review_is_a_problem(tmp_path):
     assert "has no usable review" in check.problems[0].message
 
 
+def test_spans_that_contain_all_texts_so_far_have_a_window_of_two_as_the_remedy(tmp_path):
+    lines = [f"{n % 2 * 4 + 1},text of number {n}\n" for n in range(500)]
+    for day in (1, 2, 3):
+        (tmp_path / f"day-{day}").mkdir()
+        (tmp_path / f"day-{day}" / "a.csv").write_text(
+            "stars,text\n" + "".join(lines[: 200 + 100 * day])
+        )
+    base = f"{tmp_path}/day-{{SPAN}}"
+    [problem] = look(base, "data.window=3").problems
+    assert "day-1/a.csv and " in problem.message and "day-2/a.csv contain" in problem.message
+    assert "if each span has all texts so far, set data.window: 2" in problem.message
+    assert "data.splits" not in problem.message and not problem.commands
+    again = look(base, "data.window=2")
+    assert again.starts and " 100 test, 400 rejected" in again.counts
+
+
 @pytest.mark.parametrize(
     "overrides", [(), ("data.labels={1: bad, 2: bad, 4: good, 5: good}",)], ids=["stars", "mapping"]
 )
