@@ -214,7 +214,10 @@ def _show_texts(console: Console, check: DataCheck) -> None:
     _line(console, f"words  {least} to {most}, median {median}, 95 % have at most {high}")
     scripts = ", ".join(f"{name} {share:.0%}" for name, share in texts.scripts.items())
     _line(console, f"scripts  {scripts}")
-    _line(console, f"duplicates  {texts.duplicates:,} of {texts.number:,} texts")
+    contradictions = ""
+    if texts.contradictions:
+        contradictions = f"; {texts.contradictions:,} texts also occur with another class"
+    _line(console, f"duplicates  {texts.duplicates:,} of {texts.number:,} texts{contradictions}")
     if check.counts:
         _line(console, f"splits  {check.counts}")
     _heading(console, "as a model gets them")

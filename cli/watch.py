@@ -113,12 +113,14 @@ def _content(found: Comparison, new: NewReviews, model: str) -> dict[str, Any]:
         "total": new.total,
         "rejected": new.rejected,
         "unlabelled": new.unlabelled,
+        "new_classes": list(new.new_classes),
         **found.to_json(),
     }
 
 
 def _lines(found: Comparison, new: NewReviews, model: str, labels: Labels) -> list[str]:
     """Return the lines of the result."""
+    from preprocessing.reading.listing import listed
     from preprocessing.reading.records import shown_reasons
 
     noun = f"{labels.noun}s"
@@ -131,6 +133,11 @@ def _lines(found: Comparison, new: NewReviews, model: str, labels: Labels) -> li
     )
     if new.rejected:
         lines.append(f"rejected  lines that cannot be read: {shown_reasons(new.rejected)}")
+    if new.new_classes:
+        lines.append(
+            f"labels    no class of the model: {listed(new.new_classes)}; every answer for such "
+            f"{noun} is wrong"
+        )
     if new.unlabelled:
         not_read = "not read: " if new.labels is None else ""
         lines.append(f"labels    {not_read}{new.unlabelled}")

@@ -249,6 +249,7 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
             checkpoints=config.paths.checkpoints,
             model_file=model_file(config),
             has_spans=has_spans(config),
+            splits={str(split): glob for split, glob in config.data.splits.items()},
         ).to_dict(),
     }
 

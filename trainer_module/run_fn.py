@@ -82,6 +82,7 @@ def make_job(fn_args: Any) -> TrainingJob:
         model_file=config.model_file,
         has_spans=config.has_spans,
         unseen_span=config.unseen_span,
+        splits=config.splits,
     )
     folder = os.path.join(config.checkpoints, checkpoint_folders.folder_name(job, config.code))
     return job.model_copy(update={"checkpoint_dir": folder})

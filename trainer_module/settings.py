@@ -233,6 +233,8 @@ class TrainingJob(Section):
       unseen_span: the first span of which the train split has no text, which is the test split of a
         window. If that of a base model is later, the base model may have been trained on the test
         split, so the weights are new. None: the input has no spans.
+      splits: `data.splits`. If those of a base model differ, it may have been trained on the test
+        split, so the weights are new. None: unknown.
     """
 
     train_files: list[str]
@@ -247,6 +249,7 @@ class TrainingJob(Section):
     model_file: CodeFile | None = None
     has_spans: bool = False
     unseen_span: int | None = None
+    splits: dict[str, str] | None = None
 
 
 class CustomConfig(Section):
@@ -263,6 +266,7 @@ class CustomConfig(Section):
         is a part of the cache key of the Trainer.
       has_spans: whether the input has spans, see `TrainingJob`.
       unseen_span: see `TrainingJob`. Only the run knows it, so the Trainer adds it.
+      splits: see `TrainingJob`.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -274,6 +278,7 @@ class CustomConfig(Section):
     model_file: CodeFile | None = None
     has_spans: bool = False
     unseen_span: int | None = None
+    splits: dict[str, str] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON values, without the keys of `transform` that the model does not use."""

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import tensorflow as tf
@@ -17,17 +18,13 @@ import tf_keras
 from absl import logging
 
 from core.errors import InputError
+from examples.held_out import ORIGIN_FILE, HeldOut, held_out, read_origin
 from preprocessing import features
 from preprocessing.labels import Labels, model_labels
 from preprocessing.reading.listing import listed
 from trainer_module import models
 from trainer_module.loop.finite import not_finite
 from trainer_module.settings import TrainingJob
-
-ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
-"""The file in a SavedModel with its `origin`. TensorFlow and TF Serving ignore `assets.extra`."""
-_UNSEEN_SPAN = "unseen_span"
-"""The key in ORIGIN_FILE with `TrainingJob.unseen_span`, in which two models may differ."""
 
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
@@ -93,7 +90,7 @@ def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
-    """Write `origin` and the first unseen span to ORIGIN_FILE in the SavedModel of a training.
+    """Write `origin` and how the test split is held out to ORIGIN_FILE in a SavedModel.
 
     Args:
       job: the training, which has exported its model.
@@ -106,7 +103,7 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
     file = os.path.join(job.serving_model_dir, ORIGIN_FILE)
     tf.io.gfile.makedirs(os.path.dirname(file))
     with tf.io.gfile.GFile(file, "w") as stream:
-        written = origin(job, feature_names) | {_UNSEEN_SPAN: job.unseen_span}
+        written = origin(job, feature_names) | asdict(_held_out(job))
         stream.write(json.dumps(written, indent=1))
 
 
@@ -182,14 +179,11 @@ def warm_start(
       tensorflow.errors.OpError: the vocabulary or the base model cannot be read.
     """
     assert job.base_model is not None
-    try:
-        with tf.io.gfile.GFile(os.path.join(job.base_model, ORIGIN_FILE)) as stream:
-            theirs = _completed(json.load(stream), job)
-    except tf.errors.NotFoundError:
-        theirs = {}
-    span = theirs.get(_UNSEEN_SPAN)
-    if span is not None and job.unseen_span is not None and span > job.unseen_span:
-        return f"{job.base_model} is of later spans, and may have been trained on the test split"
+    theirs = read_origin(job.base_model)
+    reason = _held_out(job).may_be_known_to(held_out(theirs))
+    if reason:
+        return f"{job.base_model} {reason}, and may have been trained on the test split"
+    theirs = _completed(theirs, job)
     ours = origin(job, feature_names)
     if different := _differences(theirs, ours):
         return f"{' and '.join(different)} differs between this training and {job.base_model}"
@@ -210,12 +204,16 @@ def warm_start(
     return ""
 
 
+def _held_out(job: TrainingJob) -> HeldOut:
+    return HeldOut(job.unseen_span, job.splits)
+
+
 def _completed(theirs: dict[str, Any], job: TrainingJob) -> dict[str, Any]:
     """Return the origin of a base model with all hyperparameters.
 
     Older models have only those that were set.
     """
-    if theirs["model"] != job.training.model:
+    if theirs.get("model") != job.training.model:
         return theirs
     as_set = job.training.model_copy(update={"hyperparameters": theirs["hyperparameters"]})
     try:

@@ -43,6 +43,7 @@ from components.saved_models import trained_model
 from core.errors import InputError
 from core.progress import report
 from core.settings import with_parameters
+from examples.held_out import held_out, read_origin
 from examples.tfrecords import count_examples
 from preprocessing.labels import model_labels, read_labels
 from preprocessing.reading.labels import numbers_of, two_scales
@@ -90,7 +91,7 @@ class EvaluatorExecutor(LocalBeamExecutor):
         id_key = constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY
         blessing.set_int_custom_property(id_key, candidate.id)
         labels = read_labels(artifact_utils.get_single_uri(inputs[EXAMPLES_KEY]))
-        other = None
+        other, known = None, ""
         for baseline in inputs.get(BASELINE_MODEL_KEY, []):
             folder = path_utils.serving_model_path(baseline.uri)
             served = baseline.get_string_custom_property(BASELINE_PROPERTY) or baseline.uri
@@ -100,13 +101,16 @@ class EvaluatorExecutor(LocalBeamExecutor):
             if classes == labels.names:
                 models[BASELINE] = folder
                 blessing.set_string_custom_property(BASELINE_PROPERTY, served)
+                ours = held_out(read_origin(models[CANDIDATE]))
+                if ours is not None:
+                    known = ours.may_be_known_to(held_out(read_origin(folder)))
             else:
                 other = OtherModel(served, classes)
         [source] = inputs[EXAMPLES_KEY]
         span = None
         if source.has_custom_property(SPAN_PROPERTY_NAME):
             span = source.get_int_custom_property(SPAN_PROPERTY_NAME)
-        unscored = Results(labels, settings, {}, other)
+        unscored = Results(labels, settings, {}, other, known)
         tested = split_files(inputs[EXAMPLES_KEY], ["test"])
         report(SCORED, 0, sum(count_examples(tested)))
         units = divide_into_units(tested)

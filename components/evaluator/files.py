@@ -116,12 +116,15 @@ class Results(NamedTuple):
       slices: slice -> CANDIDATE and, if there is one, BASELINE -> counts.
       other: the served model, if the candidate is not compared with it because it has other
         classes; else None.
+      known: why the baseline may have been trained on the test split, as a predicate; empty if it
+        was not, or without a baseline.
     """
 
     labels: Labels
     settings: Evaluation
     slices: Mapping[Slice, Mapping[str, Counts]]
     other: OtherModel | None = None
+    known: str = ""
 
     @property
     def candidate(self) -> Counts:
@@ -135,7 +138,9 @@ class Results(NamedTuple):
 
     def checks(self) -> list[Check]:
         """Return the result of each threshold; the candidate is blessed if all have passed."""
-        return check_thresholds(self.candidate, self.baseline, self.labels, self.settings)
+        return check_thresholds(
+            self.candidate, self.baseline, self.labels, self.settings, self.known
+        )
 
     @property
     def other_classes(self) -> str:
@@ -181,6 +186,8 @@ def write(folder: str, results: Results) -> None:
     content = {"settings": results.settings.model_dump(), "slices": slices}
     if results.other is not None:
         content["other_classes"] = results.other._asdict()
+    if results.known:
+        content["known"] = results.known
     _write_json(folder, COUNTS_FILE, content)
     # The folder exists now.
     write_labels(folder, results.labels)
@@ -212,6 +219,7 @@ def read(evaluation: str) -> Results:
             for feature, value, models in stored["slices"]
         },
         OtherModel(**other) if other else None,
+        stored.get("known", ""),
     )
 
 

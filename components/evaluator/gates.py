@@ -30,7 +30,7 @@ class Check(NamedTuple):
 
 
 def check_thresholds(
-    own: Counts, base: Counts | None, labels: Labels, settings: Evaluation
+    own: Counts, base: Counts | None, labels: Labels, settings: Evaluation, known: str = ""
 ) -> list[Check]:
     """Compare the metrics of a candidate with the thresholds; return the result of each threshold.
 
@@ -42,11 +42,12 @@ def check_thresholds(
       base: those of the baseline; None without one.
       labels: the classes of both.
       settings: the thresholds.
+      known: why the baseline may have been trained on the test split, as a predicate; or empty.
 
     Raises:
       InputError: the minimum of a class is set that does not exist.
     """
-    return [*_check_accuracy(own, base, settings), *_check_recalls(own, labels, settings)]
+    return [*_check_accuracy(own, base, settings, known), *_check_recalls(own, labels, settings)]
 
 
 def deciding(checks: Sequence[Check]) -> list[str]:
@@ -69,7 +70,9 @@ def missing_classes(own: Counts, labels: Labels) -> list[str]:
     return [labels.names[label] for label in np.flatnonzero(own.labelled == 0).tolist()]
 
 
-def _check_accuracy(own: Counts, base: Counts | None, settings: Evaluation) -> Iterator[Check]:
+def _check_accuracy(
+    own: Counts, base: Counts | None, settings: Evaluation, known: str
+) -> Iterator[Check]:
     value = ACCURACY.value(own)
     minimum = settings.min_accuracy
     if minimum > 0:
@@ -85,6 +88,11 @@ def _check_accuracy(own: Counts, base: Counts | None, settings: Evaluation) -> I
             f"accuracy {differs if newly_right else 'equals'} that of the baseline, "
             f"evaluation.max_accuracy_drop allows {drop:g}"
         )
+        if known and not change >= -drop:
+            sentence += (
+                f"; the baseline {known}, and may have been trained on the test split: if so, set "
+                "evaluation.max_accuracy_drop: 1 for this run"
+            )
         yield Check(sentence, change >= -drop, change + drop)
 
 

@@ -242,7 +242,7 @@ def _files(spans: Sequence[Span], patterns: Mapping[str, str]) -> list[SourceFil
             raise InputError(f"data.input_base: span {span.name}: {error}") from error
         if len(spans) > 1:
             group = NEWER if span is spans[-1] else OLDER
-            found = [file._replace(group=group) for file in found]
+            found = [file._replace(group=group, span=span.name) for file in found]
         files += found
     return files
 

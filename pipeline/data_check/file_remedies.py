@@ -184,7 +184,12 @@ def _copies(
     layouts = [item.layout for item in inspected if isinstance(item, Inspection)]
     if len(layouts) < len(files):
         return []
-    found = {file: InputError(message) for file, message in find_copies(files, layouts)}
+    found = {
+        copy.file: InputError(copy.message)
+        for copy in find_copies(files, layouts)
+        # No file of another span is left out. `choose_layouts` names these.
+        if copy.file.span == copy.other.span
+    }
     return list(found.items())
 
 

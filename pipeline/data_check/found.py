@@ -117,12 +117,14 @@ class Texts:
       words: the least, the median, the 95th percentile and the greatest number of words.
       scripts: writing system -> fraction of the texts that are mostly written in it.
       duplicates: number of texts that repeat an earlier one.
+      contradictions: number of texts that also occur with another class.
     """
 
     number: int = 0
     words: tuple[int, int, int, int] = (0, 0, 0, 0)
     scripts: Mapping[str, float] = field(default_factory=dict)
     duplicates: int = 0
+    contradictions: int = 0
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,7 @@ def read_sample(given: RunInput, attempt: Attempt) -> Reading:
             ]
             limits[str(split)] = find_limit(count_ranges(_joined(keys)), most)
     texts: list[bytes] = []
+    labels: list[int] = []
     first: dict[int, list[bytes]] = {}
     reading.examples_of = {split: Counter() for split in SPLITS}
     for path, one in assigned:
@@ -155,7 +156,8 @@ def read_sample(given: RunInput, attempt: Attempt) -> Reading:
             if len(of_label) < _EXAMPLES:
                 of_label.append(one.batch.texts[index])
         texts += one.batch.texts
-    reading.texts = describe_texts(texts, _joined(one.keys for _, one in assigned))
+        labels += one.batch.labels
+    reading.texts = describe_texts(texts, _joined(one.keys for _, one in assigned), labels)
     reading.first_texts = _in_turns(first, attempt.names)
     lines = sorted(line for of_file in rejected.values() for line in of_file)
     _check(reading, given, attempt, named, lines)

@@ -18,12 +18,13 @@ _NAMES = {"CJK": "Han", "HIRAGANA": "Kana", "KATAKANA": "Kana"}
 _NONE = "no letters"
 
 
-def describe_texts(texts: Sequence[bytes], keys: np.ndarray) -> Texts:
+def describe_texts(texts: Sequence[bytes], keys: np.ndarray, labels: Sequence[int]) -> Texts:
     """Return the properties of texts.
 
     Args:
       texts: the texts, in UTF-8.
       keys: the key of each text, uint64 [texts]. Equal texts have equal keys.
+      labels: the label of each text.
     """
     if not texts:
         return Texts()
@@ -34,8 +35,19 @@ def describe_texts(texts: Sequence[bytes], keys: np.ndarray) -> Texts:
         script(text[: 4 * _LETTERS].decode("utf-8", "ignore")) for text in texts[::step]
     )
     fractions = {name: count / scripts.total() for name, count in scripts.most_common()}
-    duplicates = len(keys) - len(np.unique(keys))
-    return Texts(len(texts), (least, median, high, most), fractions, duplicates)
+    _, first, numbers, repeated = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    of_each = np.asarray(labels)
+    differs = of_each != of_each[first[numbers]]
+    has_several = np.bincount(numbers, differs, len(first)) > 0
+    return Texts(
+        len(texts),
+        (least, median, high, most),
+        fractions,
+        duplicates=len(keys) - len(first),
+        contradictions=int(repeated[has_several].sum()),
+    )
 
 
 def script(text: str) -> str:

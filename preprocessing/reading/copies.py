@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.files import FILES_AT_ONCE, SourceFile
@@ -24,9 +25,21 @@ _VARIED = 0.5
 """Minimum fraction of different reviews of a file that is compared. Other files repeat phrases."""
 
 
-def find_copies(
-    files: Sequence[SourceFile], layouts: Sequence[Layout]
-) -> Iterator[tuple[SourceFile, str]]:
+class Copy(NamedTuple):
+    """A file that contains the same reviews as another one.
+
+    Attributes:
+      file: the shorter one of both.
+      other: the longer one.
+      message: a message with the remedy.
+    """
+
+    file: SourceFile
+    other: SourceFile
+    message: str
+
+
+def find_copies(files: Sequence[SourceFile], layouts: Sequence[Layout]) -> Iterator[Copy]:
     """Yield each file that starts with the same reviews as another one of its group.
 
     The order of the reviews does not matter.
@@ -37,9 +50,6 @@ def find_copies(
     Args:
       files: the files.
       layouts: the layout of each of them.
-
-    Yields:
-      The file, which is the shorter one of both, and a message with the remedy.
 
     Raises:
       InputError: a file cannot be read.
@@ -53,12 +63,19 @@ def find_copies(
         for other, _ in holders.most_common(2):
             common, most = len(start & starts[other]), max(len(start), len(starts[other]))
             if other != number and common >= max(_MIN_SAME, _SAME * most):
-                yield (
-                    files[other] if files[other].size < file.size else file,
+                remedy = "remove one of them, or write a glob in data.splits that matches only one"
+                if files[other].span != file.span:
+                    remedy = (
+                        "export each span with its own texts; if each span has all texts so far, "
+                        "set data.window: 2, which tests the texts that are new in the newest one"
+                    )
+                message = (
                     f"{files[other].path} and {file.path} contain the same texts ({common} "
-                    f"of the first {most} are equal): remove one of them, or write a glob in "
-                    "data.splits that matches only one",
+                    f"of the first {most} are equal): {remedy}"
                 )
+                is_shorter = files[other].size < file.size
+                pair = (files[other], file) if is_shorter else (file, files[other])
+                yield Copy(*pair, message)
                 break
 
 

@@ -46,6 +46,7 @@ class SourceFile(NamedTuple):
     size: int  # in bytes, as it is stored
     modified: float = 0  # in seconds since 1970; 0: unknown, or a local file
     group: str = "all"  # `train`, `eval`, `test` or `all`
+    span: str = ""  # the name of its span in a window of several spans
 
 
 def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:

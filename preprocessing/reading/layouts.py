@@ -139,8 +139,8 @@ def choose_layouts(
                 f"data.columns.{name} is '{column}', but every file is fastText, which has no "
                 "columns: remove the setting, or set data.format"
             )
-        for _, message in find_copies(files, layouts):
-            raise InputError(message)
+        for copy in find_copies(files, layouts):
+            raise InputError(copy.message)
     return layouts
 
 

@@ -242,20 +242,25 @@ def _accuracy(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> 
 
 
 def _labels(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Figure:
+    # The last number is that of the labels that are no class of the model.
     old, found = (
-        np.bincount(np.asarray(each.labels), minlength=classes.number) for each in (reference, new)
+        np.bincount(np.asarray(each.labels), minlength=classes.number + 1)
+        for each in (reference, new)
     )
     change = found / found.sum() - old / old.sum()
     most = 1 if classes.is_binary else int(np.abs(change).argmax())
+    if found[-1]:
+        most = classes.number
     count, total = int(found[most]), int(found.sum())
     before = float(old[most] / old.sum())
+    name = "no class of the model" if most == classes.number else short(classes.names[most])
     return Figure(
         LABELS,
         count / total,
         wilson(count, total),
         before,
         label_p_value(old, found),
-        f"{count / total:.1%} of the labels are {short(classes.names[most])}, before {before:.1%}",
+        f"{count / total:.1%} of the labels are {name}, before {before:.1%}",
     )
 
 

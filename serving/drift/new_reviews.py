@@ -16,6 +16,7 @@ from preprocessing.reading.columns import Layout, MissingColumnsError
 from preprocessing.reading.detect import Inspection
 from preprocessing.reading.file_format import UnknownFormatError
 from preprocessing.reading.files import SourceFile
+from preprocessing.reading.labels import CollectedLabels
 from preprocessing.reading.layouts import (
     choose_layouts,
     compare_files,
@@ -62,6 +63,7 @@ class NewReviews:
       neutral: the number of lines that were left out because of their label.
       unlabelled: the reason why labels were not read, or not those of all reviews; empty if all
         were.
+      new_classes: the labels that are no class of the model, if each label is a class.
     """
 
     texts: Sequence[bytes]
@@ -71,6 +73,7 @@ class NewReviews:
     reading: Sequence[str]
     neutral: int = 0
     unlabelled: str = ""
+    new_classes: Sequence[str] = ()
 
 
 def read_new_reviews(
@@ -79,7 +82,8 @@ def read_new_reviews(
     """Return a sample of the reviews of some files, with their labels if they have some.
 
     If some reviews have labels, those with a label that the settings leave out are not read, as in
-    a training. Reviews without a label, or with one of no class, are read without it.
+    a training. Reviews without a label are read without it. So are those with a label of no class,
+    unless each label is a class: then it is a class that the model does not know.
 
     Args:
       words: paths or URLs of files and folders, and globs, see `find_inputs`.
@@ -121,7 +125,7 @@ def _read_labelled(
         raise InputError(problem)
     found = _read(files, replace(options, reads_labels=True), classes, seed)
     without = int(np.count_nonzero(found.labels == UNLABELLED))
-    if without == len(found.texts):
+    if not np.isin(np.asarray(found.labels), range(classes.number)).any():
         left_out = f", and {found.neutral:,} are left out" if found.neutral else ""
         raise InputError(f"no line has a label of a class of the model{left_out}")
     if not without:
@@ -176,17 +180,25 @@ def _other_classes(options: ReadOptions, classes: Labels) -> str:
 def _read(
     files: Sequence[SourceFile], options: ReadOptions, classes: Labels, seed: int
 ) -> NewReviews:
-    layouts = _layouts(files, options, classes)
+    layouts = [_of_model(one, options, classes) for one in _layouts(files, options, classes)]
     draw = _Draw(rows(classes), seed)
     rejected: Counter[str] = Counter()
+    index_of = {name: label for label, name in enumerate(classes.names)}
     neutral = 0
+    new_classes: set[str] = set()
     with ThreadPoolExecutor(cores()) as pool:
         for file, layout in zip(files, layouts, strict=True):
-            for piece in cut_file(file.path, _of_model(layout, options, classes)):
+            collected = layout.collected
+            for piece in cut_file(file.path, layout):
                 unlabelled: set[int] = set()
                 for batch in read_batches(piece, pool):
-                    unread = [UNLABELLED] * len(batch.texts)
-                    draw.add(batch.texts, batch.labels if layout.reads_labels else unread)
+                    labels = batch.labels
+                    if not layout.reads_labels:
+                        labels = [UNLABELLED] * len(batch.texts)
+                    elif collected is not None:
+                        found = [index_of.get(name, classes.number) for name in collected.names]
+                        labels = [found[number] for number in labels]
+                    draw.add(batch.texts, labels)
                     neutral += len(batch.neutrals)
                     reasons = Counter(line.reason for line in batch.rejected)
                     del reasons[BAD_LABEL]
@@ -194,11 +206,21 @@ def _read(
                     unlabelled |= {
                         line.position for line in batch.rejected if line.reason == BAD_LABEL
                     }
+                if collected is not None:
+                    new_classes |= collected.names.keys() - index_of.keys()
                 if unlabelled:
                     for texts in _texts_at(piece, unlabelled, pool):
                         draw.add(texts, [UNLABELLED] * len(texts))
-    texts, labels = draw.drawn()
-    return NewReviews(texts, labels, draw.total, dict(rejected), describe(layouts), neutral)
+    texts, drawn = draw.drawn()
+    return NewReviews(
+        texts,
+        drawn,
+        draw.total,
+        dict(rejected),
+        describe(layouts),
+        neutral,
+        new_classes=sorted(new_classes),
+    )
 
 
 def _layouts(files: Sequence[SourceFile], options: ReadOptions, classes: Labels) -> list[Layout]:
@@ -258,15 +280,16 @@ def _texts_at(piece: Piece, positions: set[int], pool: ThreadPoolExecutor) -> It
 
 
 def _of_model(layout: Layout, options: ReadOptions, classes: Labels) -> Layout:
-    """Return a layout with the class of each label.
+    """Return a layout with the class of each label, or with one that collects the labels.
 
-    A training finds the classes of these tasks in its files. Here they are those of the model.
+    A training finds the classes of these tasks in its files. Here they are those of the model. If
+    each label is a class, the files may have classes that the model does not know.
     """
-    if not options.reads_labels or options.task not in (STARS_TASK, EACH_TASK):
+    if not layout.reads_labels or options.task not in (STARS_TASK, EACH_TASK):
         return layout
-    names = classes.names
-    if options.task == STARS_TASK:
-        names = tuple(name.lower() for name in names)
+    if options.task == EACH_TASK:
+        return replace(layout, collected=CollectedLabels())
+    names = tuple(name.lower() for name in classes.names)
     return replace(layout, label_map={name: label for label, name in enumerate(names)})
 
 

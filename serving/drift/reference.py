@@ -54,7 +54,7 @@ class ScoredReviews:
       texts: the beginnings of the texts of the first reviews, see `beginning`. They are a random
         sample of the texts.
       labels: int64 [reviews]; None for reviews without labels. UNLABELLED is a review without a
-        label among others.
+        label among others. The number of classes is a label that is no class of the model.
       span: the number of the span that the reviews are from; None for an input without spans.
     """
 

@@ -27,6 +27,7 @@ from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
 from core.errors import InputError
+from examples.held_out import ORIGIN_FILE
 from examples.tfrecords import read_sample
 from preprocessing import normalise
 from preprocessing.labels import SENTIMENT, Labels
@@ -111,6 +112,11 @@ def reviews_of(examples, model):
     return texts, labels, outputs.astype(np.float64)
 
 
+def accuracy(examples, model):
+    _, labels, predictions = reviews_of(examples, model)
+    return np.mean((predictions > 0.5) == labels)
+
+
 def assert_equal(found, wanted):
     """Check that two counts give the same metrics."""
     assert found.confusion.tolist() == wanted.confusion.tolist()
@@ -166,6 +172,39 @@ def test_a_model_that_is_worse_than_the_baseline_is_not_blessed(
     [name] = [path.name for path in Path(blessing.uri).iterdir()]
     assert name == ("BLESSED" if own > base else "NOT_BLESSED")
     assert blessing.get_int_custom_property("blessed") == int(own > base)
+
+
+def test_a_baseline_that_may_have_been_trained_on_the_test_split_is_named(
+    tmp_path, examples, ngram_models
+):
+    """The first run of every day is compared with a model of all files."""
+
+    def with_origin(model, name, **origin):
+        copy = standard_artifacts.Model()
+        copy.uri = str(tmp_path / name)
+        shutil.copytree(model.uri, copy.uri)
+        file = Path(copy.uri, "Format-Serving", ORIGIN_FILE)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(origin))
+        return copy
+
+    better, worse = sorted(ngram_models, key=lambda model: accuracy(examples, model), reverse=True)
+    candidate = with_origin(worse, "daily", unseen_span=7, splits={})
+    for name, origin, reason in (
+        ("hash", {"unseen_span": None, "splits": {}}, "was trained without spans"),
+        ("earlier", {"unseen_span": 6, "splits": {}}, ""),
+    ):
+        baseline = with_origin(better, name, **origin)
+        evaluation, _ = evaluate(
+            tmp_path / f"to {name}", examples, [candidate, baseline], max_accuracy_drop=0.0
+        )
+        [check] = [each for each in files.read(evaluation.uri).checks() if not each.passed]
+        assert check.sentence.partition("allows 0")[2] == (
+            f"; the baseline {reason}, and may have been trained on the test split: if so, set "
+            "evaluation.max_accuracy_drop: 1 for this run"
+            if reason
+            else ""
+        )
 
 
 def test_the_minimum_is_that_of_the_run_and_the_baseline_is_optional(

@@ -308,6 +308,15 @@ def test_texts_that_are_all_equal_are_the_reason_of_empty_splits(tmp_path):
     assert "eval has no line; test has no line; of 30 texts only 1 is different" in problem.message
 
 
+def test_texts_that_also_occur_with_another_class_are_counted(tmp_path):
+    """Two people filed the same ticket under different topics."""
+    rows = "".join(f"{'ab'[n % 2]},text {n}\n" for n in range(200))
+    rows += "a,text 0\nb,text 1\nb,text 1\na,text 1\nb,text 2\n"
+    found = look(write(tmp_path, a__csv=f"label,text\n{rows}"), "data.labels=each").texts
+    # Text 0 has one class; text 1 is there four times, and text 2 twice.
+    assert (found.number, found.duplicates, found.contradictions) == (205, 5, 6)
+
+
 def test_the_mapping_without_a_rare_class_names_the_numbers_of_hugging_face(tmp_path):
     names = {"label": {"names": ["World", "Rare", "Sports"], "_type": "ClassLabel"}}
     meta = {"huggingface": json.dumps({"info": {"features": names}})}
@@ -752,6 +761,22 @@ def test_a_span_without_a_usable_review_is_a_problem(tmp_path):
     assert not check.starts
     assert "span 2" in check.problems[0].message
     assert "has no usable review" in check.problems[0].message
+
+
+def test_spans_that_contain_all_texts_so_far_have_a_window_of_two_as_the_remedy(tmp_path):
+    lines = [f"{n % 2 * 4 + 1},text of number {n}\n" for n in range(500)]
+    for day in (1, 2, 3):
+        (tmp_path / f"day-{day}").mkdir()
+        (tmp_path / f"day-{day}" / "a.csv").write_text(
+            "stars,text\n" + "".join(lines[: 200 + 100 * day])
+        )
+    base = f"{tmp_path}/day-{{SPAN}}"
+    [problem] = look(base, "data.window=3").problems
+    assert "day-1/a.csv and " in problem.message and "day-2/a.csv contain" in problem.message
+    assert "if each span has all texts so far, set data.window: 2" in problem.message
+    assert "data.splits" not in problem.message and not problem.commands
+    again = look(base, "data.window=2")
+    assert again.starts and " 100 test, 400 rejected" in again.counts
 
 
 @pytest.mark.parametrize(

@@ -94,14 +94,33 @@ def test_weights_that_may_have_seen_the_test_split_are_not_used(records, tmp_pat
     job = make_job(records, tmp_path, base_model=str(tmp_path / "model"))
 
     def found(theirs, ours):
-        weights.write_origin(job.model_copy(update={"unseen_span": theirs}), NGRAMS)
-        of_run = job.model_copy(update={"unseen_span": ours})
+        weights.write_origin(job.model_copy(update=theirs), NGRAMS)
+        of_run = job.model_copy(update=ours)
         return weights.warm_start(of_run, NGRAMS, model([1.0]), model([1.0]))
 
-    assert found(8, 7) == (
-        f"{job.base_model} is of later spans, and may have been trained on the test split"
-    )
-    for theirs, ours in ((7, 7), (6, 7), (None, 7), (7, None)):
+    def of(span=None, **splits):
+        return {"unseen_span": span, "splits": splits}
+
+    named = of(train="train", test="test")
+    for theirs, ours, difference in (
+        (of(8), of(7), "is of later spans"),
+        # The next step after the first runs on all files is a run every day.
+        (of(), of(7), "was trained without spans"),
+        (of(7), of(), "was trained with spans"),
+        (of(), named, "was trained with other data.splits"),
+        (named, of(), "was trained with other data.splits"),
+    ):
+        assert found(theirs, ours) == (
+            f"{job.base_model} {difference}, and may have been trained on the test split"
+        )
+    unknown = {"unseen_span": None, "splits": None}
+    for theirs, ours in (
+        (of(7), of(7)),
+        (of(6), of(7)),
+        (of(), of()),
+        (named, named),
+        (unknown, named),
+    ):
         assert not found(theirs, ours)
 
 

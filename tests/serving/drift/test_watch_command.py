@@ -188,6 +188,17 @@ def test_labels_of_other_classes_are_not_read(watch, watched):
         figures = {figure["name"]: figure for figure in found["figures"]}
         assert (code, found["unlabelled"]) == (4, "")
         assert figures["accuracy"]["value"] == 1.0 and "true" in figures["labels"]["sentence"]
+        # A topic that the model does not know is no missing label: each answer for it is wrong.
+        lines += [f"__label__new_topic c4 text {n}" for n in range(20)]
+        code, (out, _) = watch([*lines, " c4 text"], *words, "--set", "data.labels=each")
+        found = json.loads(out)
+        figures = {figure["name"]: figure for figure in found["figures"]}
+        assert (code, found["new_classes"]) == (4, ["new_topic"])
+        assert found["unlabelled"] == "1 of 81 texts has no label of a class of the model"
+        assert figures["accuracy"]["value"] == 0.75
+        assert figures["labels"]["sentence"].startswith("25.0% of the labels are no class of the")
+        code, (out, _) = watch(lines, *words[:2], "--set", "data.labels=each")
+        assert "labels    no class of the model: new_topic; every answer for such texts is " in out
     finally:
         (version / reference.KEPT_FILE).unlink()
 

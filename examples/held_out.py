@@ -1,0 +1,83 @@
+"""How the test split of a training is held out, and whether another model may have read it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
+"""The file in a SavedModel with its origin, see `trainer_module.weights.origin`, and its `HeldOut`.
+TensorFlow and TensorFlow Serving ignore `assets.extra`."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How the test split of a training is held out.
+
+    Attributes:
+      unseen_span: see `trainer_module.settings.TrainingJob`.
+      splits: see `trainer_module.settings.TrainingJob`; None: unknown, as of models of earlier
+        versions.
+    """
+
+    unseen_span: int | None = None
+    splits: Mapping[str, str] | None = None
+
+    def may_be_known_to(self, other: HeldOut | None) -> str:
+        """Return why a model with `other` may have been trained on this test split, as a predicate.
+
+        A hash of the text decides the splits of an input without spans and `data.splits`, so
+        models of such inputs are trained on no text of each other's test splits.
+
+        Args:
+          other: how the test split of the other model was held out; None: unknown.
+
+        Returns:
+          Such as `is of later spans`; empty if the model was not trained on this test split, or if
+          nothing is known about it.
+        """
+        if other is None:
+            return ""
+        ours, theirs = self.unseen_span, other.unseen_span
+        if ours is None and theirs is not None:
+            return "was trained with spans"
+        if ours is not None and theirs is None:
+            return "was trained without spans"
+        if ours is not None and theirs is not None and theirs != ours:
+            return "is of later spans" if theirs > ours else ""
+        if None not in (self.splits, other.splits) and self.splits != other.splits:
+            return "was trained with other data.splits"
+        return ""
+
+
+def read_origin(model: str) -> dict[str, Any]:
+    """Return the content of ORIGIN_FILE; empty without the file, as in models of other programs.
+
+    Args:
+      model: the folder of a SavedModel.
+
+    Raises:
+      tensorflow.errors.OpError: the file cannot be read.
+      ValueError: the file is damaged.
+    """
+    try:
+        with tf.io.gfile.GFile(os.path.join(model, ORIGIN_FILE)) as stream:
+            return dict(json.load(stream))
+    except tf.errors.NotFoundError:
+        return {}
+
+
+def held_out(origin: Mapping[str, Any]) -> HeldOut | None:
+    """Return how the test split of a model was held out; None if it is unknown.
+
+    Args:
+      origin: the result of `read_origin`.
+    """
+    if not origin:
+        return None
+    return HeldOut(origin.get("unseen_span"), origin.get("splits"))
