@@ -22,7 +22,7 @@ from pipeline.pipeline import create_pipeline, make_tracking
 from pipeline.project import component_files
 from platforms.clusters import ClusterTarget
 from platforms.compiled import Kubeflow, Vertex
-from platforms.pipeline_spec import escape_dollars, escape_parameters, tasks_of
+from platforms.pipeline_spec import escape, escape_parameters, tasks_of
 from platforms.training_jobs.executor import TrainingJobTrainer
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
@@ -137,7 +137,7 @@ def _add_variable(executor: dict[str, Any], name: str, value: str) -> None:
       name: the name of the variable.
       value: its value, which is JSON.
     """
-    variable = {"name": name, "value": escape_dollars(value)}
+    variable = {"name": name, "value": escape(value)}
     executor["container"].setdefault("env", []).append(variable)
 
 
