@@ -338,13 +338,23 @@ def test_the_tfx_command_compiles(tmp_path):
     assert job["pipelineSpec"] == compiled("vertex").spec
 
 
-def test_settings_that_exceed_an_argument_of_a_container_are_not_compiled(tmp_path):
-    """Linux cannot start a program with an argument of 128 KiB, and every step has the labels."""
-    labels = ", ".join(f"a label of a file {index}: the class {index}" for index in range(1_500))
+@pytest.mark.parametrize(
+    ("target", "count", "of"),
+    [
+        ("vertex", 1_500, "the step RunReport"),
+        ("kubeflow", 1_500, "the step RunReport"),
+        ("kubeflow", 700, "all steps"),
+    ],
+)
+def test_settings_that_exceed_an_argument_of_a_container_are_not_compiled(
+    tmp_path, target, count, of
+):
+    """Linux cannot start a program with an argument or a variable of more than 128 KiB."""
+    labels = ", ".join(f"a label of a file {index}: the class {index}" for index in range(count))
     file = tmp_path / "pipeline.yaml"
-    message = r"^data\.labels: with it the settings for the step RunReport have 1\d\d,\d{3} bytes"
+    message = rf"^data\.labels: with it the settings for {of} have 1\d\d,\d{{3}} bytes, and a cont"
     with pytest.raises(ConfigError, match=message) as error:
-        compile_to(file, settings("kubeflow", more=f"data.labels={{{labels}}}"), "kubeflow")
+        compile_to(file, settings(target, more=f"data.labels={{{labels}}}"), target)
     assert "\n" not in str(error.value)
     assert not file.exists()
 
