@@ -340,11 +340,7 @@ def test_the_tfx_command_compiles(tmp_path):
 
 @pytest.mark.parametrize(
     ("target", "count", "of"),
-    [
-        ("vertex", 1_500, "the step RunReport"),
-        ("kubeflow", 1_500, "the step RunReport"),
-        ("kubeflow", 700, "all steps"),
-    ],
+    [("vertex", 1_500, "the step RunReport"), ("kubeflow", 700, "all steps")],
 )
 def test_settings_that_exceed_an_argument_of_a_container_are_not_compiled(
     tmp_path, target, count, of
