@@ -22,6 +22,7 @@ from core.code_file import CodeFile, load, located_cause
 from core.errors import InputError, cause
 from core.processes import large_imports
 from core.storage import is_bucket, is_url
+from platforms.pipeline_spec import is_changed
 
 _PROPERTIES = ".properties.json"
 """Suffix of the file with the properties of an artifact. The suffix follows the URI of the
@@ -157,6 +158,9 @@ def correct_outputs(executor_input: dict[str, Any]) -> None:
 def write_properties(executor_input: Mapping[str, Any]) -> None:
     """Write the properties of each output artifact of a step that has succeeded.
 
+    The launcher does not get the properties whose text it cannot pass to a later step, such as the
+    names of classes with `$$`. The later steps read them from the file.
+
     Args:
       executor_input: the JSON of the launcher's ExecutorInput.
 
@@ -169,12 +173,19 @@ def write_properties(executor_input: Mapping[str, Any]) -> None:
     if not fileio.exists(output_file):
         return
     with fileio.open(output_file, "r") as file:
-        outputs = json.loads(file.read()).get("artifacts", {})
-    for given in outputs.values():
+        output = json.loads(file.read())
+    for given in output.get("artifacts", {}).values():
         for artifact in given["artifacts"]:
-            if artifact.get("metadata"):
+            if properties := artifact.get("metadata"):
                 with fileio.open(artifact["uri"].rstrip("/") + _PROPERTIES, "w") as file:
-                    file.write(json.dumps(artifact["metadata"]))
+                    file.write(json.dumps(properties))
+                artifact["metadata"] = {
+                    name: value
+                    for name, value in properties.items()
+                    if not (isinstance(value, str) and is_changed(value))
+                }
+    with fileio.open(output_file, "w") as file:
+        file.write(json.dumps(output))
 
 
 def _properties(uri: str) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from core.errors import ConfigError
 REPLACED = re.compile(r"\$[$(]|\{\{")
 """The beginning of what a cluster replaces in the arguments of a step. Kubernetes replaces `$$` and
 `$(NAME)`, and Argo Workflows of Kubeflow Pipelines replaces `{{NAME}}` and `{{=EXPRESSION}}`."""
-_ESCAPED = re.compile(r"\$|(?<=\{)\{|[\x7f\U00010000-\U0010ffff]")
-"""The characters that are escaped in JSON. Argo Workflows writes values by strconv.Quote of Go: its
+_BROKEN = r"[\x7f\U00010000-\U0010ffff]"
+"""The characters that perhaps end a run. Argo Workflows writes values by strconv.Quote of Go, whose
 `\\x7f`, and `\\U000e0067` of a flag or of an emoji that Go does not know yet, are no valid JSON."""
+_ESCAPED = re.compile(rf"\$|(?<=\{{)\{{|{_BROKEN}")
 
 
 def tasks_of(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -26,6 +27,15 @@ def tasks_of(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """
     tasks: dict[str, dict[str, Any]] = spec["root"]["dag"]["tasks"]
     return tasks
+
+
+def is_changed(text: str) -> bool:
+    """Return whether a cluster may change a text in the arguments of a step.
+
+    Args:
+      text: the text, which is not escaped.
+    """
+    return bool(REPLACED.search(text) or re.search(_BROKEN, text))
 
 
 def escape(value: str) -> str:

@@ -244,6 +244,27 @@ def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
     assert len(list(tmp_path.glob("*.properties.json"))) == 1
 
 
+def test_a_property_that_a_cluster_would_change_is_read_from_the_file(tmp_path):
+    uri = str(tmp_path / "rejected")
+    changed = {
+        "a": "5 $$",
+        "b": "$(HOME)",
+        "c": "{{workflow.name}}",
+        "d": "\U000e0067",
+        "e": "\x7f",
+    }
+    kept = {"classes": "$ { 5 \u20ac", "matrix": {"names": ["$$"]}, "lines": 3}
+    output = tmp_path / "executor_output.json"
+    outputs = artifacts(rejected={"name": "1", "uri": uri, "metadata": {**changed, **kept}})
+    output.write_text(json.dumps({"artifacts": outputs}))
+    write_properties({"outputs": {"artifacts": {}, "outputFile": str(output)}})
+    [passed] = json.loads(output.read_text())["artifacts"]["rejected"]["artifacts"]
+    assert passed == {"name": "1", "uri": uri, "metadata": kept}
+    given = {"inputs": {"artifacts": artifacts(rejected=passed)}}
+    [read] = corrected(given, {})["inputs"]["artifacts"]["rejected"]["artifacts"]
+    assert read["metadata"] == {**changed, **kept}
+
+
 def test_the_folder_markers_of_a_step_are_deleted_and_nothing_else(monkeypatch):
     kept = {"run/checked/a.json": 2, "run/checked/empty": 0, "run/checked/odd/": 5, "other/": 0}
     bucket = dict(kept)
