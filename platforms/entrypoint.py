@@ -52,6 +52,8 @@ def main(arguments: Sequence[str]) -> int:
         _execute(step, beam_args, executor_input)
     except Exception as error:
         message, code = _cause(error)
+        if deleted := _deleted_input(executor_input, message):
+            message, code = deleted, exit_codes.BAD_INPUT
         _track_failure(executor_input, f"{name}: {message}")
         if code == exit_codes.FAILED:
             _LOG.exception("%s failed", name)
@@ -242,6 +244,37 @@ def _cause(error: Exception) -> tuple[str, int]:
         )
         return line, exit_codes.BAD_INPUT
     return located_cause(error), getattr(error, "exit_code", exit_codes.FAILED)
+
+
+def _deleted_input(executor_input: Mapping[str, Any], message: str) -> str:
+    """Return the error about an input artifact without files, which an error of a step names.
+
+    A cache hit passes on the artifacts of an earlier run, whether or not their files exist. A run
+    without the cache adds nothing to the cache.
+
+    Args:
+      executor_input: the JSON of the launcher's ExecutorInput.
+      message: the error of the step.
+
+    Returns:
+      An error in one line; empty if the step failed for another reason.
+    """
+    from tfx.dsl.io import fileio
+
+    for key, given in executor_input.get("inputs", {}).get("artifacts", {}).items():
+        for artifact in given.get("artifacts", []):
+            uri = artifact["uri"].rstrip("/")
+            try:
+                is_deleted = uri in message and not fileio.exists(uri)
+            except Exception:  # The bucket does not respond, or denies access.
+                return ""
+            if is_deleted:
+                return (
+                    f"{uri}: the files of the input {key} were deleted, and the cache reuses the "
+                    "run that wrote them; submit with --set cache=false until the input files or "
+                    "cluster.image change"
+                )
+    return ""
 
 
 def _track_failure(executor_input: Mapping[str, Any], failure: str) -> None:

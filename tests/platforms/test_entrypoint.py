@@ -117,6 +117,22 @@ def test_bad_data_is_one_line_and_exit_code_2(tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_deleted_files_of_an_earlier_run_that_the_cache_reuses_are_named(tmp_path, capsys):
+    assert run_gate(tmp_path, SYSTEM, anomalies_pb2.Anomalies()) == 0
+    gate, statistics = "components.data_gate.DataGate_Executor", tmp_path / "statistics"
+    shutil.rmtree(statistics)
+    assert call(gate, executor_input(tmp_path, SYSTEM)) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"{gate}: {statistics}: the files of the input statistics were deleted, and the cache "
+        "reuses the run that wrote them; submit with --set cache=false until the input files or "
+        "cluster.image change"
+    )
+    statistics.mkdir()
+    assert call(gate, executor_input(tmp_path, SYSTEM)) == 2
+    assert "cluster.image" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_a_step_of_a_project_runs_the_code_in_its_environment(tmp_path, monkeypatch):
     create_project(tmp_path / "mine")
     [file] = component_files(str(tmp_path / "mine"))
