@@ -20,6 +20,7 @@ from pipeline.destinations import DESTINATIONS, destination_paths
 from pipeline.nodes import TRAINER
 from platforms.flink import checks as flink
 from platforms.kubeflow import checks as kubeflow
+from platforms.pipeline_spec import REPLACED
 from platforms.vertex import checks as vertex
 from preprocessing.reading.globs import is_data_folder
 from preprocessing.reading.span_pattern import parse_pattern
@@ -110,6 +111,7 @@ def _problems(config: PipelineConfig, target: Target) -> Iterator[str]:
     if target != "local":
         yield from _training(config)
         yield from _loopback(config)
+        yield from _replaced(config)
     if target == "kubeflow":
         yield from kubeflow.problems(config, used_paths(config), _gpu_types(config))
     if target == "vertex":
@@ -177,6 +179,16 @@ def _is_loopback(address: str) -> bool:
     except ValueError:  # The host is a name.
         return host.rstrip(".") == "localhost"
     return found.is_loopback or found.is_unspecified
+
+
+def _replaced(config: PipelineConfig) -> Iterator[str]:
+    """Yield the problem of each path that a cluster would change on its way to a step."""
+    for key, path in used_paths(config).items():
+        if REPLACED.search(path):
+            yield (
+                f"{key}: {path} contains $$, $( or {{{{, which a cluster replaces; set a path "
+                "without them"
+            )
 
 
 def _gpu_types(config: PipelineConfig) -> dict[str, str]:

@@ -22,7 +22,7 @@ from pipeline.pipeline import create_pipeline, make_tracking
 from pipeline.project import component_files
 from platforms.clusters import ClusterTarget
 from platforms.compiled import Kubeflow, Vertex
-from platforms.pipeline_spec import escape_dollars, escape_parameters, tasks_of
+from platforms.pipeline_spec import escape, escape_parameters, tasks_of
 from platforms.training_jobs.executor import TrainingJobTrainer
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
@@ -33,9 +33,14 @@ _NEVER_CACHED = {
 }
 """Platform -> nodes whose outputs depend on more than the parameters and artifacts that they read.
 A submission enables the cache for ReviewExampleGen again, see `platforms.input_cache`."""
-_MAX_PARAMETERS = 112 * 2**10
-"""Greatest size of the parameters of a step in bytes. The launcher passes them in one argument of
-the container, in which Linux accepts 128 KiB. The rest is for the input artifacts."""
+_MAX_PARAMETERS = 104 * 2**10
+"""Greatest size of the parameters of a step in bytes. A pod gets them in one argument or variable,
+in which Linux accepts 128 KiB. The rest is for the input artifacts: the RunReport of the sample has
+17 KB of them on Kubeflow Pipelines 2.14."""
+_ENCODED = {"vertex": 1, "kubeflow": 3}
+"""Platform -> how often the parameters of a step are encoded as JSON. Argo Workflows passes the
+template of a pod in a variable, which contains the JSON of the pod, and in it that of the
+arguments. With a longer variable it requires a permission that Kubeflow Pipelines does not give."""
 
 
 def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path) -> None:
@@ -117,7 +122,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         for name, task in tasks.items():
             escape_parameters(name, task)
         _add_defaults(spec, pipeline)
-        _check_size(tasks, self._settings)
+        _check_size(spec, self._settings, self._target)
         _use_system_types(spec)
         text = json.dumps(job, indent=2, sort_keys=True) + "\n"
         if self._target == "kubeflow":
@@ -137,7 +142,7 @@ def _add_variable(executor: dict[str, Any], name: str, value: str) -> None:
       name: the name of the variable.
       value: its value, which is JSON.
     """
-    variable = {"name": name, "value": escape_dollars(value)}
+    variable = {"name": name, "value": escape(value)}
     executor["container"].setdefault("env", []).append(variable)
 
 
@@ -150,27 +155,44 @@ def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
                 parameters[value.name] |= {"defaultValue": value.default, "isOptional": True}
 
 
-def _check_size(tasks: dict[str, Any], config: PipelineConfig) -> None:
-    """Check that the parameters of each step fit into one argument of its container.
+def _check_size(spec: dict[str, Any], config: PipelineConfig, target: ClusterTarget) -> None:
+    """Check that the parameters fit into an argument or a variable of a container.
 
     Raises:
-      ConfigError: the parameters of a step are too long, for example because of many labels.
+      ConfigError: the parameters of a step, or of all steps together, are too long, for example
+        because of many labels.
     """
-    for name, task in tasks.items():
-        parameters = task.get("inputs", {}).get("parameters", {})
-        size = len(json.dumps(parameters, ensure_ascii=False).encode())
-        if size > _MAX_PARAMETERS:
-            sizes = {
-                f"{section}.{key}": len(json.dumps(value))
-                for section, values in config.model_dump().items()
-                if isinstance(values, dict)
-                for key, value in values.items()
-            }
-            longest = max(sizes, key=lambda key: sizes[key])
-            raise ConfigError(
-                f"{longest}: with it the settings for the step {name} have {size:,} bytes, and a "
-                f"container accepts {_MAX_PARAMETERS:,} in one argument; shorten the value"
-            )
+    sizes = {
+        f"the step {name}": _encoded_size(task["inputs"].get("parameters", {}), _ENCODED[target])
+        for name, task in tasks_of(spec).items()
+    }
+    if target == "kubeflow":
+        # The first pod of a run gets the tasks of all steps.
+        sizes["all steps"] = _encoded_size(spec["root"], 2)
+    name = max(sizes, key=lambda key: sizes[key])
+    if sizes[name] > _MAX_PARAMETERS:
+        raise ConfigError(
+            f"{_longest_setting(config)}: with it the settings for {name} have {sizes[name]:,} "
+            f"bytes, and a container accepts {_MAX_PARAMETERS:,} of them; shorten the value"
+        )
+
+
+def _encoded_size(value: Any, times: int) -> int:
+    """Return the size of a value in bytes after it was encoded as JSON several times."""
+    for _ in range(times):
+        value = json.dumps(value, ensure_ascii=False)
+    return len(value.encode())
+
+
+def _longest_setting(config: PipelineConfig) -> str:
+    """Return the key of the longest setting."""
+    sizes = {
+        f"{section}.{key}": len(json.dumps(value))
+        for section, values in config.model_dump().items()
+        if isinstance(values, dict)
+        for key, value in values.items()
+    }
+    return max(sizes, key=lambda key: sizes[key])
 
 
 def _use_system_types(spec: dict[str, Any]) -> None:

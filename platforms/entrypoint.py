@@ -22,6 +22,7 @@ from core.code_file import CodeFile, load, located_cause
 from core.errors import InputError, cause
 from core.processes import large_imports
 from core.storage import is_bucket, is_url
+from platforms.pipeline_spec import is_changed
 
 _PROPERTIES = ".properties.json"
 """Suffix of the file with the properties of an artifact. The suffix follows the URI of the
@@ -51,6 +52,8 @@ def main(arguments: Sequence[str]) -> int:
         _execute(step, beam_args, executor_input)
     except Exception as error:
         message, code = _cause(error)
+        if deleted := _deleted_input(executor_input, message):
+            message, code = deleted, exit_codes.BAD_INPUT
         _track_failure(executor_input, f"{name}: {message}")
         if code == exit_codes.FAILED:
             _LOG.exception("%s failed", name)
@@ -157,6 +160,9 @@ def correct_outputs(executor_input: dict[str, Any]) -> None:
 def write_properties(executor_input: Mapping[str, Any]) -> None:
     """Write the properties of each output artifact of a step that has succeeded.
 
+    The launcher does not get the properties whose text it cannot pass to a later step, such as the
+    names of classes with `$$`. The later steps read them from the file.
+
     Args:
       executor_input: the JSON of the launcher's ExecutorInput.
 
@@ -169,12 +175,19 @@ def write_properties(executor_input: Mapping[str, Any]) -> None:
     if not fileio.exists(output_file):
         return
     with fileio.open(output_file, "r") as file:
-        outputs = json.loads(file.read()).get("artifacts", {})
-    for given in outputs.values():
+        output = json.loads(file.read())
+    for given in output.get("artifacts", {}).values():
         for artifact in given["artifacts"]:
-            if artifact.get("metadata"):
+            if properties := artifact.get("metadata"):
                 with fileio.open(artifact["uri"].rstrip("/") + _PROPERTIES, "w") as file:
-                    file.write(json.dumps(artifact["metadata"]))
+                    file.write(json.dumps(properties))
+                artifact["metadata"] = {
+                    name: value
+                    for name, value in properties.items()
+                    if not (isinstance(value, str) and is_changed(value))
+                }
+    with fileio.open(output_file, "w") as file:
+        file.write(json.dumps(output))
 
 
 def _properties(uri: str) -> dict[str, Any]:
@@ -231,6 +244,37 @@ def _cause(error: Exception) -> tuple[str, int]:
         )
         return line, exit_codes.BAD_INPUT
     return located_cause(error), getattr(error, "exit_code", exit_codes.FAILED)
+
+
+def _deleted_input(executor_input: Mapping[str, Any], message: str) -> str:
+    """Return the error about an input artifact without files, which an error of a step names.
+
+    A cache hit passes on the artifacts of an earlier run, whether or not their files exist. A run
+    without the cache adds nothing to the cache.
+
+    Args:
+      executor_input: the JSON of the launcher's ExecutorInput.
+      message: the error of the step.
+
+    Returns:
+      An error in one line; empty if the step failed for another reason.
+    """
+    from tfx.dsl.io import fileio
+
+    for key, given in executor_input.get("inputs", {}).get("artifacts", {}).items():
+        for artifact in given.get("artifacts", []):
+            uri = artifact["uri"].rstrip("/")
+            try:
+                is_deleted = uri in message and not fileio.exists(uri)
+            except Exception:  # The bucket does not respond, or denies access.
+                return ""
+            if is_deleted:
+                return (
+                    f"{uri}: the files of the input {key} were deleted, and the cache reuses the "
+                    "run that wrote them; submit with --set cache=false until the input files or "
+                    "cluster.image change"
+                )
+    return ""
 
 
 def _track_failure(executor_input: Mapping[str, Any], failure: str) -> None:

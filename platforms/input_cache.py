@@ -11,7 +11,7 @@ from core.errors import InputError
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_fingerprint
 from pipeline.nodes import EXAMPLE_GEN
-from platforms.pipeline_spec import escape_dollars
+from platforms.pipeline_spec import escape
 
 
 def disable_cache(tasks: dict[str, dict[str, Any]]) -> None:
@@ -55,5 +55,5 @@ def set_cache(
     value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
     options = Options.model_validate_json(value["constant"])
     changed = options.model_copy(update={"input_fingerprint": found})
-    value["constant"] = escape_dollars(changed.model_dump_json())
+    value["constant"] = escape(changed.model_dump_json())
     task["cachingOptions"] = {"enableCache": True}

@@ -17,6 +17,16 @@ from platforms.follow import Report
 from platforms.submission import check_names, check_parameters
 
 _FIELD = re.compile(r"[0-9A-Za-z*/,?-]+")
+_VALUE = re.compile(r"(?<![/\w])[0-9]+")
+"""A number in a field of a cron expression that is no step."""
+_RANGES = (
+    ("minute", 0, 59),
+    ("hour", 0, 23),
+    ("day of the month", 1, 31),
+    ("month", 1, 12),
+    ("day of the week, of which 0 is Sunday", 0, 6),
+)
+"""The name, the lowest and the greatest value of each field of a cron expression."""
 _PLACEHOLDER = re.compile(r"\[\[.+?\]\]|\{\{.+?\}\}")
 """The form of the placeholders of Kubeflow Pipelines, Argo Workflows and Vertex AI."""
 _WITH_PLACEHOLDER = ("input_base", "span")
@@ -26,10 +36,11 @@ def check_cron(cron: str) -> str:
     """Return a cron expression with single spaces between its five fields.
 
     Args:
-      cron: minute, hour, day of the month, month and day of the week. The server checks the values.
+      cron: minute, hour, day of the month, month and day of the week. The server checks more.
 
     Raises:
-      ConfigError: the expression does not have five fields, or a field has an unknown character.
+      ConfigError: the expression does not have five fields, or a field has an unknown character or
+        a number that is out of its range.
     """
     fields = cron.split()
     if len(fields) != 5 or not all(map(_FIELD.fullmatch, fields)):
@@ -37,6 +48,12 @@ def check_cron(cron: str) -> str:
             f"--cron: {cron!r} is no cron expression; set minute, hour, day of the month, month "
             "and day of the week in UTC, such as '0 3 * * *' for each day at 03:00"
         )
+    for field, (name, lowest, greatest) in zip(fields, _RANGES, strict=True):
+        for value in _VALUE.findall(field):
+            if not lowest <= int(value) <= greatest:
+                raise ConfigError(
+                    f"--cron: {cron!r} has {value} as the {name}; set {lowest} to {greatest}"
+                )
     return " ".join(fields)
 
 

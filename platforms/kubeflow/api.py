@@ -36,6 +36,8 @@ TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 _TOKEN_OF_POD = "/var/run/secrets/kubeflow/pipelines/token"
 _API = "apis/v2beta1"
 _EQUALS = 1
+_CONFLICT = 409
+"""The HTTP status for an object that exists already."""
 RATE_LIMIT_SECONDS = 60.0
 """Timeout of all attempts of a request together, if the server limits the rate."""
 FIRST_PAUSE = 1.0
@@ -187,10 +189,15 @@ def connect(config: PipelineConfig) -> tuple[Api, str]:
         by_name = {"operation": _EQUALS, "key": "display_name", "stringValue": name}
         query = {"filter": json.dumps({"predicates": [by_name]}), **users}
         found = api("GET", "experiments", query=query).get("experiments")
-        if found:
-            return api, required_id(found[0], "experiment_id")
-        created = api("POST", "experiments", {"display_name": name, **users})
-        return api, required_id(created, "experiment_id")
+        if not found:
+            try:
+                found = [api("POST", "experiments", {"display_name": name, **users})]
+            except Refused as error:
+                if error.status != _CONFLICT:
+                    raise
+                # Another submission has created it in the meantime.
+                found = api("GET", "experiments", query=query).get("experiments") or [{}]
+        return api, required_id(found[0], "experiment_id")
 
 
 def submit_once(

@@ -89,10 +89,12 @@ class RunPods:
         try:
             api = CoreV1Api(connect())
             failed = self._list(api, _FAILED)
-            # The log of a step that was killed contains no error, but perhaps similar lines.
+            # The log of a step that was killed or succeeded contains no error, but perhaps similar
+            # lines.
             errors = {
                 pod["metadata"]["name"]: _killed_by_node(pod)
                 or _killed(pod)
+                or self._failed_beside(pod)
                 or _last_error(self._log(api, pod["metadata"]["name"]), pod)
                 for pod in failed
             }
@@ -110,6 +112,25 @@ class RunPods:
         )
         pods: list[Object] = json.loads(answer.data)["items"]
         return pods
+
+    def _failed_beside(self, pod: Object) -> str:
+        """Return the failure of a container of Argo Workflows beside a step; empty if none failed.
+
+        Such a container passes on the results of the step, and uploads its log.
+        """
+        if _ended(pod).get("exitCode") != 0:
+            return ""
+        name = pod["metadata"]["name"]
+        for each in pod["status"]["containerStatuses"]:
+            ended = each.get("state", {}).get("terminated") or {}
+            if ended.get("exitCode"):
+                reason = ended.get("message") or f"exit code {ended['exitCode']}"
+                return (
+                    f"the step succeeded, but the container {each['name']} of Argo Workflows "
+                    f"failed: {reason}; run `kubectl logs -n {self._namespace} {name} -c "
+                    f"{each['name']}`"
+                )
+        return ""
 
     def _log(self, api: CoreV1Api, name: str) -> str:
         """Return the end of the log of a step; empty if its pod has none."""

@@ -21,7 +21,9 @@ from components.review_example_gen.inputs import OPTIONS_KEY
 from core.code_file import CodeFile
 from core.errors import ConfigError
 from pipeline.config import PRESETS
+from platforms.checks import check_target
 from platforms.compile import ENTRYPOINT
+from platforms.submission import check_parameters
 from platforms.training_jobs.executor import TrainingJobExecutor
 from tests.exhaustive import exhaustive
 from tests.platforms.compiled import IMAGE, REQUIRED, Compiled, compiled, settings
@@ -89,6 +91,33 @@ def test_labels_of_dollars_reach_the_reading(target):
         assert "$" not in json.dumps(task["inputs"])
 
 
+def test_texts_that_argo_workflows_would_change_reach_the_steps(tmp_path):
+    """It replaces {{workflow.name}}, and cannot pass some characters, such as a flag of England."""
+    names = [
+        "{{workflow.name}}",
+        "{{=1+1}} {{{",
+        "{{ open",
+        "\U0001f3f4\U000e0067\U000e007f",
+        "a\x7fb",
+    ]
+    labels = {name: f"class {name}" for name in names}
+    golden = tmp_path / "golden.tsv"
+    golden.write_text("".join(f"{label}\ttext {label}\n" for label in labels.values()))
+    file = tmp_path / "mine.yaml"
+    values = {"data": {"labels": labels}, "serving_check": {"golden": str(golden)}}
+    file.write_text(yaml.safe_dump(values, sort_keys=False))
+    found = compiled("kubeflow", str(file))
+    options = json.loads(found.constant("ReviewExampleGen", OPTIONS_KEY))
+    assert list(options["read"]["label_map"]) == names
+    assert options["read"]["classes"] == list(labels.values())
+    sentences = json.loads(found.constant("ServingCheck", "golden"))["sentences"]
+    assert sentences == [[label, f"text {label}"] for label in labels.values()]
+    for task in found.tasks.values():
+        text = json.dumps(task["inputs"], ensure_ascii=False)
+        assert "{{" not in text
+        assert not {"\x7f", *names[3]} & set(text)
+
+
 @pytest.mark.parametrize("target", REQUIRED)
 def test_every_step_runs_our_entry_point_in_our_image(target):
     sample = compiled(target)
@@ -152,30 +181,39 @@ def test_the_code_of_a_project_is_in_the_compiled_pipeline(tmp_path):
     create_project(project)
     file = project / "components" / "my_component.py"
     model = project / "models" / "my_model.py"
-    # Kubernetes would replace both.
+    # A cluster would replace them.
     for code in (file, model):
-        code.write_text(code.read_text() + "# costs 5 $$, at $(HOME)\n")
+        code.write_text(code.read_text() + "# costs 5 $$, at $(HOME) or {{workflow.name}}\n")
     more = "tracking.mlflow=http://mlflow:5000,cluster.resources={my_component: {cpu: 2}}"
     config = settings("kubeflow", str(project / "mine.yaml"), more)
     compile_to(tmp_path / "pipeline.yaml", config, "kubeflow")
     found = Compiled((tmp_path / "pipeline.yaml").read_text(), "kubeflow")
     constant = found.constant("Trainer", "custom_config")
-    assert "$" not in constant
+    assert "$" not in constant and "{{" not in constant
     assert json.loads(constant)["model_file"]["text"] == model.read_text()
     env = {each["name"]: each["value"] for each in found.container("my_component")["env"]}
     assert env.keys() == {COMPONENT_FILE, TRACKING}
     text = file.read_text()
-    assert "$" not in env[COMPONENT_FILE]
+    assert "$" not in env[COMPONENT_FILE] and "{{" not in env[COMPONENT_FILE]
     assert CodeFile.model_validate_json(env[COMPONENT_FILE]).text == text
     assert found.container("my_component")["resources"]["cpuLimit"] == 2
     assert {each["name"] for each in found.container("Trainer")["env"]} == {TRACKING}
     assert "my_component" in found.tasks["Pusher"]["dependentTasks"]
 
 
-def test_a_path_that_kubernetes_would_change_is_refused():
-    with pytest.raises(ConfigError, match=r"gs://bucket/a\$\$b.*contains \$\$ or \$\("):
-        spans = "data={input_base: 'gs://bucket/{SPAN}', window: 7}"
-        compiled("kubeflow", more=f"{spans},paths.root=gs://bucket/a$$b")
+@pytest.mark.parametrize("name", ["a$$b", "$(HOME)", "{{workflow.name}}"])
+@pytest.mark.parametrize("target", REQUIRED)
+def test_a_path_that_a_cluster_would_change_is_refused(target, name):
+    path = f"gs://bucket/{name}"
+    for key in ("paths.root", "data.input_base"):
+        with pytest.raises(ConfigError) as error:
+            check_target(settings(target, more=f"{key}={path}"), target)
+        assert str(error.value) == (
+            f"{key}: {path} contains $$, $( or {{{{, which a cluster replaces; set a path without "
+            "them"
+        )
+    with pytest.raises(ConfigError, match=r"^data\.input_base: gs://.* which a cluster replaces"):
+        check_parameters(settings(target), target, {"input_base": path})
 
 
 def test_a_volume_is_mounted_by_every_step():
@@ -300,13 +338,19 @@ def test_the_tfx_command_compiles(tmp_path):
     assert job["pipelineSpec"] == compiled("vertex").spec
 
 
-def test_settings_that_exceed_an_argument_of_a_container_are_not_compiled(tmp_path):
-    """Linux cannot start a program with an argument of 128 KiB, and every step has the labels."""
-    labels = ", ".join(f"a label of a file {index}: the class {index}" for index in range(1_500))
+@pytest.mark.parametrize(
+    ("target", "count", "of"),
+    [("vertex", 1_500, "the step RunReport"), ("kubeflow", 700, "all steps")],
+)
+def test_settings_that_exceed_an_argument_of_a_container_are_not_compiled(
+    tmp_path, target, count, of
+):
+    """Linux cannot start a program with an argument or a variable of more than 128 KiB."""
+    labels = ", ".join(f"a label of a file {index}: the class {index}" for index in range(count))
     file = tmp_path / "pipeline.yaml"
-    message = r"^data\.labels: with it the settings for the step RunReport have 1\d\d,\d{3} bytes"
+    message = rf"^data\.labels: with it the settings for {of} have 1\d\d,\d{{3}} bytes, and a cont"
     with pytest.raises(ConfigError, match=message) as error:
-        compile_to(file, settings("kubeflow", more=f"data.labels={{{labels}}}"), "kubeflow")
+        compile_to(file, settings(target, more=f"data.labels={{{labels}}}"), target)
     assert "\n" not in str(error.value)
     assert not file.exists()
 

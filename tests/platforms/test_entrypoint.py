@@ -117,6 +117,22 @@ def test_bad_data_is_one_line_and_exit_code_2(tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_deleted_files_of_an_earlier_run_that_the_cache_reuses_are_named(tmp_path, capsys):
+    assert run_gate(tmp_path, SYSTEM, anomalies_pb2.Anomalies()) == 0
+    gate, statistics = "components.data_gate.DataGate_Executor", tmp_path / "statistics"
+    shutil.rmtree(statistics)
+    assert call(gate, executor_input(tmp_path, SYSTEM)) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"{gate}: {statistics}: the files of the input statistics were deleted, and the cache "
+        "reuses the run that wrote them; submit with --set cache=false until the input files or "
+        "cluster.image change"
+    )
+    statistics.mkdir()
+    assert call(gate, executor_input(tmp_path, SYSTEM)) == 2
+    assert "cluster.image" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_a_step_of_a_project_runs_the_code_in_its_environment(tmp_path, monkeypatch):
     create_project(tmp_path / "mine")
     [file] = component_files(str(tmp_path / "mine"))
@@ -242,6 +258,27 @@ def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
     # Nothing is inside the artifact.
     assert not (tmp_path / "examples").exists()
     assert len(list(tmp_path.glob("*.properties.json"))) == 1
+
+
+def test_a_property_that_a_cluster_would_change_is_read_from_the_file(tmp_path):
+    uri = str(tmp_path / "rejected")
+    changed = {
+        "a": "5 $$",
+        "b": "$(HOME)",
+        "c": "{{workflow.name}}",
+        "d": "\U000e0067",
+        "e": "\x7f",
+    }
+    kept = {"classes": "$ { 5 \u20ac", "matrix": {"names": ["$$"]}, "lines": 3}
+    output = tmp_path / "executor_output.json"
+    outputs = artifacts(rejected={"name": "1", "uri": uri, "metadata": {**changed, **kept}})
+    output.write_text(json.dumps({"artifacts": outputs}))
+    write_properties({"outputs": {"artifacts": {}, "outputFile": str(output)}})
+    [passed] = json.loads(output.read_text())["artifacts"]["rejected"]["artifacts"]
+    assert passed == {"name": "1", "uri": uri, "metadata": kept}
+    given = {"inputs": {"artifacts": artifacts(rejected=passed)}}
+    [read] = corrected(given, {})["inputs"]["artifacts"]["rejected"]["artifacts"]
+    assert read["metadata"] == {**changed, **kept}
 
 
 def test_the_folder_markers_of_a_step_are_deleted_and_nothing_else(monkeypatch):

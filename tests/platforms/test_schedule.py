@@ -237,6 +237,27 @@ def test_a_text_that_is_no_cron_expression_is_named(cron):
         check_cron(cron)
 
 
+@pytest.mark.parametrize(
+    ("cron", "value"),
+    [
+        ("60 3 * * *", "60 as the minute; set 0 to 59"),
+        ("0 3,24 * * *", "24 as the hour; set 0 to 23"),
+        ("0 3 0 * *", "0 as the day of the month; set 1 to 31"),
+        ("0 3 1-31/2 13 *", "13 as the month; set 1 to 12"),
+        ("0 3 * * 1-7", "7 as the day of the week, of which 0 is Sunday; set 0 to 6"),
+    ],
+)
+def test_a_time_that_does_not_exist_is_named(cron, value):
+    with pytest.raises(ConfigError) as error:
+        check_cron(cron)
+    assert str(error.value) == f"--cron: {cron!r} has {value}"
+
+
+@pytest.mark.parametrize("cron", ["*/15 0-23/2 1,31 JAN-12 0-6", "59 23 ? * MON-FRI"])
+def test_the_server_checks_the_rest_of_a_cron_expression(cron):
+    assert check_cron(f" {cron} ") == cron
+
+
 def test_one_of_the_options_is_required(kubeflow):
     for options in ([], ["--cron", "0 3 * * *", "--remove"]):
         done = CliRunner().invoke(app, ["schedule", "--target", "kubeflow", *options])

@@ -25,6 +25,7 @@ class KfpServer:
       requests: all received requests.
       multi_user: whether the server has several users.
       states: the states of a run, one for each request of the state; the last one is repeated.
+      experiments: the experiments with the name of the pipeline.
       recurring: the recurring runs that exist.
       runs: the runs that a list of all runs contains, the newest one first.
     """
@@ -35,6 +36,7 @@ class KfpServer:
         self.requests = []
         self.multi_user = False
         self.states = [{"state": "SUCCEEDED"}]
+        self.experiments = []
         self.recurring = []
         self.runs = []
         self._failures = []
@@ -70,7 +72,8 @@ class KfpServer:
         if path == "healthz":
             answer = {"multi_user": self.multi_user}
         elif path == "experiments":
-            answer = {} if request.method == "GET" else {"experiment_id": "e-1"}
+            is_list = request.method == "GET"
+            answer = {"experiments": self.experiments} if is_list else {"experiment_id": "e-1"}
         elif path.startswith("recurringruns"):
             answer = self._recurring(request, path)
         elif request.method == "GET" and path == "runs":

@@ -37,8 +37,9 @@ def waiting(reason, message):
     return pod("p-1", "Transform", phase="Pending", containerStatuses=[state])
 
 
-def ended(code, reason="Error"):
-    others = {"name": "wait", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+def ended(code, reason="Error", wait=0, **more):
+    other = {"exitCode": wait, "reason": "Error" if wait else "Completed", **more}
+    others = {"name": "wait", "state": {"terminated": other}}
     main = {"name": "main", "state": {"terminated": {"exitCode": code, "reason": reason}}}
     return {"containerStatuses": [others, main]}
 
@@ -104,6 +105,18 @@ def test_without_a_kube_config_the_pods_are_not_read(kubeflow, kubernetes, tmp_p
             "OOMKilled; increase cluster.resources.Transform.memory",
         ),
         (f"base_type: MODEL\n{WITHOUT_ERROR}", ended(137), "was killed, exit code 137"),
+        (
+            f"base_type: MODEL\n{WITHOUT_ERROR}",
+            ended(0, "Completed", wait=64, message="failed to put file: no such host"),
+            "the step succeeded, but the container wait of Argo Workflows failed: failed to put "
+            "file: no such host; run `kubectl logs -n team-a p-2 -c wait`",
+        ),
+        (
+            WITHOUT_ERROR,
+            ended(0, "Completed", wait=127),
+            "the step succeeded, but the container wait of Argo Workflows failed: exit code 127; "
+            "run `kubectl logs -n team-a p-2 -c wait`",
+        ),
         (None, {"reason": "Evicted", "message": "low on memory"}, "Evicted: low on memory"),
         (None, {"reason": "Shutdown"}, "Shutdown"),
     ],

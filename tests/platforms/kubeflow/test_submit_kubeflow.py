@@ -90,6 +90,16 @@ def test_the_run_has_the_settings_and_the_parameters_and_no_cache(kubeflow):
     assert cached_tasks(kubeflow) == []
 
 
+def test_two_first_submissions_at_once_share_the_experiment(kubeflow):
+    kubeflow.server.experiments = [{"experiment_id": "e-of-the-other"}]
+    kubeflow.server.fail("GET", "experiments", 200, {})
+    exists = "Failed to create a new experiment. The name amazon-reviews already exists."
+    kubeflow.server.fail("POST", "experiments", 409, {"code": 6, "message": exists})
+    assert kubeflow() == 0
+    (run,) = kubeflow.server.find_requests("POST", "/runs")
+    assert run.body["experiment_id"] == "e-of-the-other"
+
+
 def test_kubeflow_with_users_gets_namespace_and_token(kubeflow, monkeypatch, tmp_path):
     kubeflow.server.multi_user = True
     token = tmp_path / "token"
