@@ -20,8 +20,8 @@ from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv_records import head_records
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.labels import is_label
-from preprocessing.reading.open_files import filter_command
 from preprocessing.reading.records import ReadOptions, printable
+from preprocessing.reading.shell_commands import filter_command
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _LINES_INSPECTED, _MOST = 20, 0.5
