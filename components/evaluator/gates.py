@@ -10,7 +10,7 @@ import numpy as np
 
 from components.evaluator.counts import Counts
 from components.evaluator.metrics import ACCURACY, class_name, reviews_of_class
-from components.evaluator.thresholds import Evaluation, check_names
+from components.evaluator.thresholds import Evaluation, check_names, rounded
 from preprocessing.labels import Labels
 from preprocessing.reading.listing import joined, listed, short
 
@@ -76,14 +76,16 @@ def _check_accuracy(
     value = ACCURACY.value(own)
     minimum = settings.min_accuracy
     if minimum > 0:
-        sentence = f"accuracy is {value:.4f}, evaluation.min_accuracy requires {minimum:g}"
+        shown = rounded(value, lambda each: each >= minimum)
+        sentence = f"accuracy is {shown}, evaluation.min_accuracy requires {minimum:g}"
         yield Check(sentence, value >= minimum, value - minimum)
     drop = settings.max_accuracy_drop
     if drop < 1 and base is not None:
         # One quotient, because the difference of two rounded ones may miss a threshold by a bit.
         newly_right = int(own.right.sum()) - int(base.right.sum())
         change = newly_right / own.examples if own.examples else math.nan
-        differs = f"is {abs(change):.4f} {'below' if change < 0 else 'above'}"
+        shown = rounded(abs(change), lambda each: change >= 0 or each <= drop)
+        differs = f"is {shown} {'below' if change < 0 else 'above'}"
         sentence = (
             f"accuracy {differs if newly_right else 'equals'} that of the baseline, "
             f"evaluation.max_accuracy_drop allows {drop:g}"
@@ -118,9 +120,11 @@ def _check_recall(own: Counts, labels: Labels, label: int, minimum: float) -> Ch
     requires = f"evaluation.min_class_recall requires {minimum:g}"
     if not reviews:
         return Check(_not_checked([labels.names[label]], labels, requires), False, math.nan)
-    sentence = f"recall of {name} is {right / reviews:.4f} ({right:,} of {reviews:,}), {requires}"
-    margin = right / reviews - minimum
-    if right / reviews >= minimum:
+    recall = right / reviews
+    shown = rounded(recall, lambda each: each >= minimum)
+    sentence = f"recall of {name} is {shown} ({right:,} of {reviews:,}), {requires}"
+    margin = recall - minimum
+    if recall >= minimum:
         return Check(sentence, True, margin)
     return Check(f"{sentence}; {_remedy(reviews_of_class(labels, label))}", False, margin)
 
@@ -135,7 +139,7 @@ def _check_all_recalls(own: Counts, labels: Labels, minimum: float) -> Iterator[
     order = np.argsort(recalls, kind="stable")
     low = int(np.count_nonzero(recalls < minimum))
     described = [
-        f"{short(labels.names[found[n]])} {recalls[n]:.4f} "
+        f"{short(labels.names[found[n]])} {rounded(recalls[n], lambda each: each >= minimum)} "
         f"({own.right[found[n]]:,} of {own.labelled[found[n]]:,})"
         for n in order[: max(low, 1)].tolist()
     ]

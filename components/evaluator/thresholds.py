@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
@@ -17,6 +17,8 @@ from preprocessing.labels import plain_name
 _SliceName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 _SHOWN = 20
 """Maximum number of classes that a message names."""
+_MOST_PLACES = 16
+"""Number of decimal places with which a fraction is not rounded any more."""
 
 
 class Evaluation(Section):
@@ -73,6 +75,23 @@ class Evaluation(Section):
 
 def _is_fraction(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def rounded(value: float, passes: Callable[[float], bool], places: int = 4) -> str:
+    """Return a value as text that is on the same side of a threshold as the value itself.
+
+    A model with the accuracy 0.94996 misses a minimum of 0.95, and 0.9500 would not show why.
+
+    Args:
+      value: the value.
+      passes: returns whether a value passes the threshold.
+      places: the number of decimal places, unless this requires more.
+    """
+    for number in range(places, _MOST_PLACES):
+        text = f"{value:,.{number}f}"
+        if passes(float(text.replace(",", ""))) == passes(value):
+            return text
+    return f"{value:,}"
 
 
 def check_names(key: str, named: Iterable[str], classes: Iterable[str]) -> None:

@@ -6,6 +6,8 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from operator import ge
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from tfx.types.standard_artifacts import Examples, InfraBlessing, Model, ModelEv
 from tfx.utils import path_utils
 
 from components.evaluator.files import stored_predictions
-from components.evaluator.thresholds import check_names
+from components.evaluator.thresholds import check_names, rounded
 from components.examples import SAMPLE_SIZE
 from components.properties import (
     BLESSED_PROPERTY,
@@ -200,7 +202,7 @@ def _measurements(answers: Answers, thresholds: Thresholds, words: str) -> Itera
         limit = getattr(thresholds, key, None)
         cause = ""
         if limit is not None and value > limit:
-            shown = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+            shown = rounded(value, partial(ge, limit), 0 if value >= 100 else 2)
             cause = f"{subject} {shown} {unit}, serving_check.{key} allows {limit:g}"
         shown_name, shown_unit = (each.replace("reviews", words) for each in (name, unit))
         yield _result(shown_name, value, limit, shown_unit, cause)

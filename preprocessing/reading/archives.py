@@ -28,8 +28,6 @@ _MAGIC = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 # numbers, 0x184D2A50 to 0x184D2A5F, which are stored with their lowest byte first.
 _MAGIC |= {bytes([0x50 + number, 0x2A, 0x4D, 0x18]): "zstd" for number in range(16)}
 _SUFFIXES = {".bz2": "bz2", ".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
-DECOMPRESS_PROGRAMS = {"bz2": "bzcat", "gzip": "zcat", "zstd": "zstdcat"}
-"""Compression -> the program that writes the content of a file to its standard output."""
 MAGIC_BYTES = 4  # the bytes at the start of a file that `compression` needs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from preprocessing.reading.open_files import filter_command
+from preprocessing.reading.shell_commands import filter_command
 
 _TEXT = rb"[\t\n\r -~]"
 _WIDE = (

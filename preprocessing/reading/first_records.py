@@ -8,8 +8,8 @@ from typing import Any
 
 from core.errors import InputError
 from preprocessing.reading.columns import HEADERLESS, LABEL, ROLES, Columns, Layout
-from preprocessing.reading.open_files import filter_command
 from preprocessing.reading.records import ReadOptions, printable
+from preprocessing.reading.shell_commands import filter_command
 from preprocessing.reading.values import is_filled
 
 _MOST, _LEAST = 0.9, 8

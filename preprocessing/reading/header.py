@@ -13,8 +13,8 @@ from core.errors import InputError
 from preprocessing.reading import encoding
 from preprocessing.reading.columns import find_columns
 from preprocessing.reading.labels import is_label
-from preprocessing.reading.open_files import filter_command, header_command
 from preprocessing.reading.records import ReadOptions, printable, shown_names
+from preprocessing.reading.shell_commands import filter_command, header_command
 from preprocessing.reading.widths import quoted_lines_problem
 
 _LONGEST_NAME, _MOST_NAMES = 60, 20

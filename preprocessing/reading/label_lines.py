@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from core.errors import InputError
 from preprocessing.reading.formats import fasttext
-from preprocessing.reading.open_files import filter_command
 from preprocessing.reading.records import printable
+from preprocessing.reading.shell_commands import filter_command
 
 _MOST = 0.5
 """The fraction of the lines with `__label__` that is enough."""

@@ -5,26 +5,18 @@ Only remote files are read by Beam's FileSystems, because their import takes sec
 
 from __future__ import annotations
 
-import csv
 import glob
-import io
 import os
-import shlex
 import shutil
-from collections.abc import Sequence
 from typing import Any, BinaryIO, cast
 
 from core.errors import InputError
 from core.storage import is_url
 from preprocessing.reading.archives import (
-    DECOMPRESS_PROGRAMS,
     MAGIC_BYTES,
     DecompressedStream,
     compression,
 )
-
-_FOR_PRINTF = {"%": "%%", "\\": r"\\", "\t": r"\t"}
-"""Character -> the text for which `printf` writes it."""
 
 
 def open_bytes(path: str) -> BinaryIO:
@@ -142,47 +134,3 @@ def link_file(path: str, target: str) -> None:
         os.link(path, target)
     except OSError:  # some file systems have no hard links
         shutil.copyfile(path, target)
-
-
-def filter_command(path: str, command: str) -> str:
-    """Return a shell command that writes the changed content of a file to a new one, for a message.
-
-    The file is called FILE and the new one, which is never compressed, NEW_FILE.
-
-    Args:
-      path: path or URL of the file.
-      command: a command that reads standard input and writes standard output, such as `tail -n +2`.
-
-    Raises:
-      InputError: for the reasons in `open_raw`.
-    """
-    with open_raw(path) as raw:
-        kind = compression(path, raw.read(MAGIC_BYTES))
-    if kind is None:
-        return f"{command} < FILE > NEW_FILE"
-    return f"{DECOMPRESS_PROGRAMS[kind]} FILE | {command} > NEW_FILE"
-
-
-def header_command(path: str, names: Sequence[str], separator: str, rest: str = "cat") -> str:
-    """Return a shell command that writes a CSV file with another first line, for a message.
-
-    Args:
-      path: path or URL of the file.
-      names: the names in the first line.
-      separator: the character between them.
-      rest: the command that writes the lines behind it, such as `tail -n +2`.
-
-    Raises:
-      InputError: for the reasons in `open_raw`.
-    """
-    line = io.StringIO()
-    csv.writer(line, delimiter=separator, lineterminator="").writerow(names)
-    printed = shlex.quote("".join(map(_for_printf, line.getvalue())) + r"\n")
-    return filter_command(path, f"(printf {printed}; {rest})")
-
-
-def _for_printf(char: str) -> str:
-    """Return a character as `printf` of a shell reads it."""
-    if char in _FOR_PRINTF or char.isprintable():
-        return _FOR_PRINTF.get(char, char)
-    return "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))

@@ -7,7 +7,6 @@ into the files. The readers see one file at a time, without its folder.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 
 from core.errors import InputError
@@ -24,6 +23,7 @@ from preprocessing.reading.files import SourceFile
 from preprocessing.reading.listing import listed
 from preprocessing.reading.look import read_table
 from preprocessing.reading.records import ReadOptions, printable
+from preprocessing.reading.shell_commands import python_command, string_literal
 
 _PARTITION = re.compile(r"([^=/]+)=([^/]*)")
 _LABELS = frozenset(label for label, _, _ in (*CONVENTIONS, *GENERAL))
@@ -124,8 +124,8 @@ def _message(
     """
     how = ""
     if path.lower().endswith(".parquet"):
-        code = shlex.quote(_EXPORT.format(tables.string_literal(above)))
-        how = f", such as with `python3 -c {code}`"
+        command = python_command(_EXPORT.format(string_literal(above)))
+        how = f", such as with `{command}`"
     return (
         f"{path} has no column `{printable(key)}`, which only the names of its folders have "
         f"({listed(list(folders))}), as Spark and Hive write them: write the column into the files"

@@ -18,7 +18,7 @@ from preprocessing.reading.archives import (
 from preprocessing.reading.columns import SEPARATORS, Layout
 from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.file_format import PARQUET_MAGIC, has_line_format
-from preprocessing.reading.open_files import file_size, filter_command, open_bytes, open_raw
+from preprocessing.reading.open_files import file_size, open_bytes, open_raw
 from preprocessing.reading.pieces import (
     TOO_LONG,
     Lines,
@@ -27,6 +27,7 @@ from preprocessing.reading.pieces import (
     split_lines,
     without_marks,
 )
+from preprocessing.reading.shell_commands import filter_command
 
 _HEAD = 1 << 20
 _MAX_FIRST_LINE = 64 << 20

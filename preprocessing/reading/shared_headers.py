@@ -29,9 +29,9 @@ from preprocessing.reading.labels import (
     label_name,
     scale_label,
 )
-from preprocessing.reading.open_files import filter_command, header_command
 from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, printable, shown_names
 from preprocessing.reading.samples import read_head
+from preprocessing.reading.shell_commands import filter_command, header_command
 
 _RECORDS = 20
 """Number of records that are compared with a header."""

@@ -7,14 +7,13 @@ log determines which rows are current.
 from __future__ import annotations
 
 import glob
-import json
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from core.errors import InputError
+from preprocessing.reading.shell_commands import python_command, string_literal
 
 
 class _Format(NamedTuple):
@@ -92,16 +91,11 @@ def _message(folder: str, format: _Format, markers: list[str]) -> str:
     newest = string_literal(max(markers, key=_version))
     export = format.export.format(folder=string_literal(folder), newest=newest)
     if format.is_program:
-        export = f"python3 -c {shlex.quote(export)}"
+        export = python_command(export)
     return (
         f"{folder} is a table of {format.name}, whose files also contain removed rows: export "
         f"its rows with `{export}` and read the exported files"
     )
-
-
-def string_literal(path: str) -> str:
-    """Return a path as a literal of Python in double quotes, for code in single quotes."""
-    return json.dumps(path, ensure_ascii=False)
 
 
 def _version(marker: str) -> tuple[list[int], str]:

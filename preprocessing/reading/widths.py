@@ -12,9 +12,9 @@ from preprocessing.reading.columns import ROLES, SEPARATORS, Columns, Dialect, L
 from preprocessing.reading.formats import csv
 from preprocessing.reading.formats.csv_records import OpenQuote, csv_records, head_records
 from preprocessing.reading.labels import is_label
-from preprocessing.reading.open_files import filter_command, header_command
 from preprocessing.reading.pieces import MAX_LINE_BYTES
 from preprocessing.reading.records import ReadOptions, Rejected, printable
+from preprocessing.reading.shell_commands import filter_command, header_command
 
 _MOST, _LEAST = 0.9, 2
 """The fraction of the records that are nearly all, and the least number of records."""

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import re
 
 import apache_beam as beam
 import numpy as np
@@ -224,6 +225,17 @@ def test_a_model_is_blessed_if_it_reaches_every_threshold(tmp_path, own, base, p
             f"accuracy is {abs(own - base) / 1000:.4f} {'below' if own < base else 'above'} that "
             "of the baseline, evaluation.max_accuracy_drop allows 0.01"
         )
+
+
+@pytest.mark.parametrize("right", [94_996, 94_999, 95_000, 95_004])
+def test_a_value_in_a_sentence_is_on_its_side_of_the_threshold(right):
+    model = counts([(0, 0.1)] * right + [(0, 0.9)] * (100_000 - right) + [(1, 0.9)])
+    base = counts([(0, 0.1)] * 96_001 + [(0, 0.9)] * 3_999 + [(1, 0.9)])
+    named = {"negative": 0.95}
+    checks = results(model, base, min_accuracy=right / 1e5, min_class_recall=named).checks()
+    for check, limit in zip(checks, (right / 1e5, -0.01, 0.95), strict=True):
+        shown = float(re.search(r"\d\.\d+", check.sentence)[0])
+        assert ((-shown if limit < 0 else shown) >= limit) == check.passed, check.sentence
 
 
 def test_a_model_that_knows_one_class_is_not_blessed():

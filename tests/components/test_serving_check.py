@@ -232,7 +232,8 @@ GOLDEN_SENTENCES = [Sentence("positive", "good")] * 8 + [Sentence("negative", "b
         (
             {"measured": {"p99_ms": 1000.1}},
             "p99_ms",
-            "the p99 latency of single requests is 1,000 ms, serving_check.max_p99_ms allows 1000",
+            "the p99 latency of single requests is 1,000.1 ms, serving_check.max_p99_ms allows "
+            "1000",
         ),
         (
             {"by_single": [0.9, 0.3]},
