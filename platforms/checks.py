@@ -182,12 +182,16 @@ def _is_loopback(address: str) -> bool:
 
 
 def _replaced(config: PipelineConfig) -> Iterator[str]:
-    """Yield the problem of each path that a cluster would change on its way to a step."""
-    for key, path in used_paths(config).items():
-        if REPLACED.search(path):
+    """Yield the problem of each path and argument that a cluster would change.
+
+    Other settings reach the steps as JSON, in which such characters are escaped.
+    """
+    arguments = [("beam.args", argument) for argument in config.beam.args]
+    for key, text in (*used_paths(config).items(), *arguments):
+        if REPLACED.search(text):
             yield (
-                f"{key}: {path} contains $$, $( or {{{{, which a cluster replaces; set a path "
-                "without them"
+                f"{key}: {text} contains $$, $( or {{{{, which a cluster replaces; set one without "
+                "them"
             )
 
 

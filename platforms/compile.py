@@ -163,7 +163,9 @@ def _check_size(spec: dict[str, Any], config: PipelineConfig, target: ClusterTar
         because of many labels.
     """
     sizes = {
-        f"the step {name}": _encoded_size(task["inputs"].get("parameters", {}), _ENCODED[target])
+        f"the step {name}": _encoded_size(
+            task.get("inputs", {}).get("parameters", {}), _ENCODED[target]
+        )
         for name, task in tasks_of(spec).items()
     }
     if target == "kubeflow":

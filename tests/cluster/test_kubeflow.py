@@ -1,9 +1,12 @@
 """The compiled pipeline on a real Kubeflow Pipelines, with the commands of the guide."""
 
+import json
 import re
 import subprocess
+import time
 
 import pytest
+import tensorflow as tf
 from google.protobuf import json_format
 
 from tests.checkout import CHECKOUT
@@ -13,6 +16,8 @@ from tests.waiting import wait
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(2400)]
 
+FLAG = "\U0001f3f4\U000e0067\U000e007f"
+REPLACED = ("$$", "$(HOME)", "{{workflow.name}}", "{{=1+1}}", "{{ a", FLAG)
 NEVER_CACHED = {"ServedModel", "Evaluator", "ServingCheck", "Pusher", "RunReport"}
 
 
@@ -61,6 +66,33 @@ def test_five_classes_end_with_a_pushed_model_and_their_matrix_on_the_page(kubef
     assert [len(row) for row in rows] == [5] * 5
     right = sum(row[label] for label, row in enumerate(rows)) / sum(map(sum, rows))
     assert right == pytest.approx(metrics["accuracy"].double_value, abs=1e-5)
+
+
+def test_texts_that_a_cluster_would_replace_are_the_classes_of_the_model(kubeflow, tmp_path):
+    folder = f"{kubeflow.config.paths.root}/replaced-{int(time.time())}"
+    tf.io.gfile.makedirs(f"{folder}/raw")
+    with tf.io.gfile.GFile(f"{folder}/raw/texts.csv", "w") as file:
+        lines = (
+            f"{name},word{of} text {n}\n" for n in range(100) for of, name in enumerate(REPLACED)
+        )
+        file.write("label,text\n" + "".join(lines))
+    golden = tmp_path / "golden.tsv"
+    golden.write_text("".join(f"{name}\tword{of} $$ {name}\n" for of, name in enumerate(REPLACED)))
+    labels = json.dumps(dict(zip(REPLACED, REPLACED, strict=True)), ensure_ascii=False)
+    settings = (
+        f"data={{input_base: {folder}/raw, labels: {labels}}}",
+        f"paths={{root: {folder}, serving: {folder}/serving, checkpoints: {folder}/checkpoints}}",
+        f"serving_check.golden={golden}",
+        "training.model=ngram_linear",
+        "training.epochs=3",
+    )
+    words = [word for each in settings for word in ("--set", each)]
+    lines = kubeflow("submit", "--wait", *words)
+    executors = kubeflow.executors(run_in(lines))
+    log = kubeflow.log(executors["ServingCheck"])
+    for name in REPLACED:
+        assert f"Result(name={f'golden_{name}'!r}, value=1.0" in log
+    assert "Pushed to" in kubeflow.log(executors["Pusher"])
 
 
 def test_a_parameter_and_the_cache_and_the_volume(kubeflow, sample):

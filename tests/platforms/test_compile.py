@@ -209,9 +209,11 @@ def test_a_path_that_a_cluster_would_change_is_refused(target, name):
         with pytest.raises(ConfigError) as error:
             check_target(settings(target, more=f"{key}={path}"), target)
         assert str(error.value) == (
-            f"{key}: {path} contains $$, $( or {{{{, which a cluster replaces; set a path without "
-            "them"
+            f"{key}: {path} contains $$, $( or {{{{, which a cluster replaces; set one without them"
         )
+    argument = f"--temp_location={path}"
+    with pytest.raises(ConfigError, match=r"^beam\.args: --temp_location=gs:.* a cluster replaces"):
+        check_target(settings(target, more=f"beam.args=['{argument}']"), target)
     with pytest.raises(ConfigError, match=r"^data\.input_base: gs://.* which a cluster replaces"):
         check_parameters(settings(target), target, {"input_base": path})
 
