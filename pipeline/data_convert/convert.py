@@ -180,7 +180,13 @@ class Converter:
     def _unpacked(self, given: Output, kind: Kind, folder: str) -> list[Output]:
         limits = self._limits
         is_all = unpack(given.file.path, kind, folder, limits.bytes, limits.archive)
-        members = find_files(folder, EVERYTHING)
+        try:
+            members = find_files(folder, EVERYTHING)
+        except InputError:
+            raise InputError(
+                f"{given.file.path} is {kind.name} without files of texts: move it out of the "
+                "folder, or download or copy it again"
+            ) from None
         files = [file._replace(group=given.file.group) for file in members]
         return [
             one._replace(

@@ -146,6 +146,9 @@ def _records(value: Any, levels: int) -> list[dict[str, Any]]:
         return []
     if isinstance(value.get("columns"), list) and isinstance(value.get("data"), list):
         return _records([value["columns"], *value["data"]], levels)  # pandas, orient="split"
+    columns = list(value.values())
+    if _are_columns(columns):
+        return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
     lists = [found for one in value.values() if (found := _records(one, levels - 1))]
     largest = max(lists, key=len, default=[])
     # Pages and splits are lists of the same records side by side.
@@ -159,6 +162,14 @@ def _records(value: Any, levels: int) -> list[dict[str, Any]]:
         return [{name: part[key] for name, part in value.items()} for key in parts[0]]
     is_alike = all(keys & set(part) for part in parts)
     return parts if is_alike else inside  # objects by their ids
+
+
+def _are_columns(values: list[Any]) -> bool:
+    """Return whether values are columns of a table, as `to_dict` of Hugging Face writes them."""
+    if len(values) < 2 or not all(isinstance(one, list) for one in values):
+        return False
+    is_flat = not any(isinstance(each, (list, dict)) for one in values for each in one)
+    return is_flat and len(set(map(len, values))) == 1
 
 
 def _is_page(value: Any) -> bool:

@@ -178,8 +178,19 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
             "data.input_base to another folder, or data.splits to folders or globs relative to it "
             "(* and ** match no hidden files, READMEs, licences, checksums and backups, and a name "
             "that begins with . or _ only matches a glob that begins so)"
+            f"{_glob_hint(base, pattern)}"
         )
     return found
+
+
+def _glob_hint(base: str, pattern: str) -> str:
+    """Return the end of the message about a glob with characters that mean something else."""
+    is_literal = glob.escape(pattern) != pattern and not is_url(base)
+    if is_literal and os.path.isfile(os.path.join(base, pattern)):
+        return f"; to name the file itself, write '{glob.escape(pattern)}'"
+    if "{" in pattern:
+        return "; braces are no part of a glob, so write *, ? or [abc]"
+    return ""
 
 
 def relative_path(base: str, path: str) -> str:

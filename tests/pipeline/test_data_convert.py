@@ -14,7 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from cli.app import app
-from core.errors import ConfigError
+from core.errors import ConfigError, InputError
 from pipeline.config import load_config
 from pipeline.data_check import converted as converted_module
 from pipeline.data_check.check import check_data
@@ -61,6 +61,7 @@ DOCUMENTS = {
     "pandas, split": dumped(
         {"columns": list(RECORDS[0]), "data": [list(one.values()) for one in RECORDS]}
     ),
+    "columns": dumped({name: [one[name] for one in RECORDS] for name in RECORDS[0]}),
     "a table with a header": dumped([list(RECORDS[0]), *(list(one.values()) for one in RECORDS)]),
     "objects over several lines": b"\n".join(dumped(one, indent=1) for one in RECORDS),
     "lists on lines": dumped(RECORDS[:3]) + b"\n" + dumped(RECORDS[3:]),
@@ -385,6 +386,15 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path, name, content, why):
     assert problem.message.count(f"{name} is") == 1 and why in problem.message
     done = convert(folder, tmp_path / "new")
     assert done.exit_code == 2 and done.stderr == f"{problem.message}\n"
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("members", [{}, {"README.md": b"# x", "__MACOSX/._a.csv": b"\0"}])
+def test_an_archive_without_files_of_texts_is_named(tmp_path, members):
+    folder = write(tmp_path, a__zip=zipped(members), b__csv=reviews())
+    with pytest.raises(InputError, match=r"a\.zip is a zip archive without files of") as error:
+        convert_folder(str(folder), tmp_path / "new", 0.0, print)
+    assert str(tmp_path / "new") not in str(error.value)
     assert not (tmp_path / "new").exists()
 
 

@@ -578,3 +578,14 @@ def test_what_is_not_delivered_of_a_damaged_archive_counts_as_lost(folder, suffi
     assert len(content) >= size and content[:size] == whole[:size]
     _, end = found[max(0, at - archives._STEP)]
     assert damage.delivered >= end - archives._STEP
+
+
+def test_a_glob_with_characters_that_mean_something_else_is_explained(tmp_path):
+    (tmp_path / "part [1].csv").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"to name the file itself, write 'part \[\[\]1\]\.csv'$"):
+        files.find_files(str(tmp_path), "part [1].csv")
+    assert files.find_files(str(tmp_path), "part [[]1].csv")
+    with pytest.raises(InputError, match=r"braces are no part of a glob"):
+        files.find_files(str(tmp_path), "{a,b}.csv")
+    with pytest.raises(InputError, match=r"only matches a glob that begins so\)$"):
+        files.find_files(str(tmp_path), "*.tsv")
