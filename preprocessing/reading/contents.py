@@ -235,9 +235,10 @@ _KINDS = [
             "file",
         ),
         # A list of objects or lists, the documents that pandas writes, and an object on many lines.
-        # Each line of a file of JSON lines may begin with a list.
+        # Each line of a file of JSON lines may begin with a list. A text may begin with `[[ASIN:`.
         (
-            rb'\s*\[\s*[\[{]|\s*\[\s*\]\s*$|\s*\{"(schema":\s*\{"fields"|columns":\s*\[|0":\s*\{'
+            rb'\s*\[\s*(\{|\[\s*(["\d\[\]{-]|true|false|null))|\s*\[\s*\]\s*$'
+            rb'|\s*\{"(schema":\s*\{"fields"|columns":\s*\[|0":\s*\{'
             rb'|[^"]{1,60}":\s*\{"0":)|\s*\{"(' + "|".join(LISTS).encode() + rb')":\s*\[\s*\{'
             rb'(?!(?s:.*?)\}[ \t]*\r?\n\{")'
             rb'|\s*\{[ \t]*\r?\n\s*"',

@@ -211,6 +211,7 @@ def test_an_unfinished_download_is_refused_by_its_name(folder, name):
         b"review/comments: none\nIt works\n",
         b"<P><B>It works</B>\n",
         b"<ul><li>It works</ul>\n",
+        b"[[ASIN:B004M9F6YA A camera]] works\n",
         b"<user> <url> look at this\n",
         b'["a", "b"] are in the box\n["a"] is not\n',
         b"x\x01y\n5\x01good\n",
