@@ -10,6 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from core.errors import InputError
+
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 """The file in a SavedModel with its origin, see `trainer_module.weights.origin`, and its `HeldOut`.
 TensorFlow and TensorFlow Serving ignore `assets.extra`."""
@@ -63,13 +65,18 @@ def read_origin(model: str) -> dict[str, Any]:
 
     Raises:
       tensorflow.errors.OpError: the file cannot be read.
-      ValueError: the file is damaged.
+      InputError: the file is damaged.
     """
+    file = os.path.join(model, ORIGIN_FILE)
     try:
-        with tf.io.gfile.GFile(os.path.join(model, ORIGIN_FILE)) as stream:
+        with tf.io.gfile.GFile(file) as stream:
             return dict(json.load(stream))
     except tf.errors.NotFoundError:
         return {}
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"{file} is damaged ({error}); write the model again, or remove this version"
+        ) from None
 
 
 def held_out(origin: Mapping[str, Any]) -> HeldOut | None:

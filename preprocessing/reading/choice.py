@@ -213,6 +213,11 @@ def survey(records: Iterable[Mapping[str, Any]], layout: Layout) -> Layout:
 
 def _has_words(value: Any) -> bool:
     """Return whether a value, or one within a list or an object, is a text of several words."""
-    if isinstance(value, (list, dict)):
-        return any(map(_has_words, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, str) and len((as_text(value) or "").split(maxsplit=1)) > 1
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, (list, dict)):
+            left += one.values() if isinstance(one, dict) else one
+        elif isinstance(one, str) and len((as_text(one) or "").split(maxsplit=1)) > 1:
+            return True
+    return False

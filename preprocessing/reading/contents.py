@@ -117,24 +117,28 @@ _KINDS = [
             "a Stata file",
             _pandas("read_stata('FILE')"),
         ),
-        # Without a declaration: a tag behind another one, which is not the markup of a text.
+        # Without a declaration: a tag behind another one, which is not the markup of a text. Blanks
+        # separate placeholders of a text, such as `<user> <url>`.
         (
             rb"\s*<\?xml\b|\s*<svg\b"
-            rb"|\s*<(?!(?:a|b|br|div|em|font|i|img|p|span|strong|u)\b)[A-Za-z][\w.:-]*(\s[^<>]*)?>\s*<\w",
+            rb"|\s*<(?!(?i:a|b|big|blockquote|br|center|code|dl|div|em|font|h[1-6]|hr|i|img|li|ol|p|pre"
+            rb"|s|small|span|strong|sub|sup|u|ul)\b)"
+            rb"[A-Za-z][\w.:-]*(\s[^<>]*)?>([ \t\r]*\n\s*)?<\w",
             "an XML document",
             _EXPORT,
         ),
+        # A statement ends its line, because a text may begin with `Set it to low; it`.
         (
             rb"\s*((--|#|/\*)[^\n]*\n\s*)*"
             rb"(?i:create (table|database|schema) (if not exists )?\S+\s*[(;]"
-            rb"|insert into \S+\s*(\(|values\b)|drop table (if exists )?\S+;"
-            rb"|set [@\w.]+ ?=|set \w+ to "
-            rb"|copy \S+ \([^)]*\) from stdin)",
+            rb"|insert into \S+\s*(\([^)]*\)\s*)?(values|select)\b|drop table (if exists )?\S+;"
+            rb"|set ([@\w.]+ ?=|\w+ to )[^\n]*;[ \t\r]*\n"
+            rb"|copy \S+ \([^)]*\) from stdin;)",
             "a dump of an SQL database",
             "load it into a database, export the table as CSV (UTF-8), and read only that file",
         ),
         (
-            rb"\s*(product|review|beer|user)/\w+: ",
+            rb"\s*((product|review|beer|user)/\w+: [^\n]*\n){2}",
             "a file with a field of a record on each line",
             "write each record on a line of its own, such as a JSON object with the names of the "
             "fields, and read only the new file",
@@ -231,9 +235,10 @@ _KINDS = [
             "file",
         ),
         # A list of objects or lists, the documents that pandas writes, and an object on many lines.
-        # Each line of a file of JSON lines may begin with a list.
+        # Each line of a file of JSON lines may begin with a list. A text may begin with `[[ASIN:`.
         (
-            rb'\s*\[\s*[\[{]|\s*\[\s*\]\s*$|\s*\{"(schema":\s*\{"fields"|columns":\s*\[|0":\s*\{'
+            rb'\s*\[\s*(\{|\[\s*(["\d\[\]{-]|true|false|null))|\s*\[\s*\]\s*$'
+            rb'|\s*\{"(schema":\s*\{"fields"|columns":\s*\[|0":\s*\{'
             rb'|[^"]{1,60}":\s*\{"0":)|\s*\{"(' + "|".join(LISTS).encode() + rb')":\s*\[\s*\{'
             rb'(?!(?s:.*?)\}[ \t]*\r?\n\{")'
             rb'|\s*\{[ \t]*\r?\n\s*"',

@@ -239,16 +239,18 @@ def as_setting(meanings: Mapping[str, int]) -> str:
 
 
 def setting_key(label: str) -> str:
-    """Return a label as a key of `data.labels`; in quotes if YAML would read another label.
+    """Return a label as a key of `data.labels`; in quotes if it would be read as another label.
 
     Args:
       label: the label, as `label_name` or `canonical` returns it.
     """
     import yaml
 
+    from core.overrides import load_yaml
+
     try:
-        keys = list(yaml.safe_load(f"{{{label}: 0}}"))
-    except (yaml.YAMLError, ValueError, TypeError):
+        keys = list(load_yaml(f"{{{label}: 0}}"))
+    except yaml.YAMLError:
         keys = []
     if keys:
         read = YAML_WORDS[keys[0]] if isinstance(keys[0], bool) else (label_name(keys[0]),)

@@ -69,7 +69,7 @@ class LimitedProtocol(HttpToolsProtocol):
     """A connection that ends if the headers of a request are too slow or too large.
 
     It ignores the header `Upgrade`, which Java's HttpClient and `curl --http2` send. The parser
-    skips the body of such a request, so it gets the headers again, without this one.
+    skips the body of such a request, so a new one gets the headers, without this one.
 
     Args:
       read_seconds: see `Limits`.
@@ -80,7 +80,7 @@ class LimitedProtocol(HttpToolsProtocol):
     _in_body = _ending = False
     _head = b""
     _without_upgrade = b""
-    """The headers to parse again; empty if the headers of the newest request have no `Upgrade`."""
+    """The headers for a new parser; empty if those of the newest request have no `Upgrade`."""
     _timer: TimerHandle | None = None
     _farewell: bytes | None = None
     """Bytes to send after the last answer, before the connection is closed; None if the connection
@@ -143,7 +143,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(400, _NO_HTTP_2 if str(error) == _HTTP_2 else problem)
 
     def _feed(self, data: bytes) -> None:
-        """Pass data to the parser, and the headers with `Upgrade` again without it."""
+        """Pass data to the parser, and headers with `Upgrade` to a new one, without this header."""
         rest = memoryview(data)
         while True:
             try:
@@ -156,6 +156,10 @@ class LimitedProtocol(HttpToolsProtocol):
                 [end] = found.args
             rest, head = rest[end:], self._without_upgrade
             self._without_upgrade = b""
+            # With `Connection: close` the parser has ended, and would skip everything. The new one
+            # skips only what follows the request, like that of uvicorn.
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             self.parser.feed_data(head)
 
     def eof_received(self) -> bool:  # type: ignore[override]

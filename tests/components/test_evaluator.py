@@ -174,27 +174,29 @@ def test_a_model_that_is_worse_than_the_baseline_is_not_blessed(
     assert blessing.get_int_custom_property("blessed") == int(own > base)
 
 
+def with_origin(model, folder, **origin):
+    """Return a copy of a model with an origin."""
+    copy = standard_artifacts.Model()
+    copy.uri = str(folder)
+    shutil.copytree(model.uri, copy.uri)
+    file = Path(copy.uri, "Format-Serving", ORIGIN_FILE)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(origin))
+    return copy
+
+
 def test_a_baseline_that_may_have_been_trained_on_the_test_split_is_named(
     tmp_path, examples, ngram_models
 ):
     """The first run of every day is compared with a model of all files."""
 
-    def with_origin(model, name, **origin):
-        copy = standard_artifacts.Model()
-        copy.uri = str(tmp_path / name)
-        shutil.copytree(model.uri, copy.uri)
-        file = Path(copy.uri, "Format-Serving", ORIGIN_FILE)
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps(origin))
-        return copy
-
     better, worse = sorted(ngram_models, key=lambda model: accuracy(examples, model), reverse=True)
-    candidate = with_origin(worse, "daily", unseen_span=7, splits={})
+    candidate = with_origin(worse, tmp_path / "daily", unseen_span=7, splits={})
     for name, origin, reason in (
         ("hash", {"unseen_span": None, "splits": {}}, "was trained without spans"),
         ("earlier", {"unseen_span": 6, "splits": {}}, ""),
     ):
-        baseline = with_origin(better, name, **origin)
+        baseline = with_origin(better, tmp_path / name, **origin)
         evaluation, _ = evaluate(
             tmp_path / f"to {name}", examples, [candidate, baseline], max_accuracy_drop=0.0
         )
@@ -205,6 +207,21 @@ def test_a_baseline_that_may_have_been_trained_on_the_test_split_is_named(
             if reason
             else ""
         )
+
+
+def test_a_damaged_origin_of_a_baseline_is_named(tmp_path, examples, ngram_models):
+    names = ("new", "served")
+    models = [
+        with_origin(model, tmp_path / name, unseen_span=None, splits={})
+        for model, name in zip(ngram_models, names, strict=True)
+    ]
+    file = Path(models[1].uri, "Format-Serving", ORIGIN_FILE)
+    for content in (b"", b"[1]", b"\xff"):
+        file.write_bytes(content)
+        with pytest.raises(InputError) as error:
+            evaluate(tmp_path / "to damaged", examples, models)
+        assert str(error.value).startswith(f"{file} is damaged (")
+        assert str(error.value).endswith("; write the model again, or remove this version")
 
 
 def test_the_minimum_is_that_of_the_run_and_the_baseline_is_optional(

@@ -97,7 +97,7 @@ def test_a_mistake_is_one_line(labels, message):
 
 @pytest.mark.parametrize(
     "label",
-    ["0,5", "4", "no", "012", "1:30", "2024-01-01", "[1]", "a: b", "null", 'say "x"', "20%"],
+    ["0,5", "4", "no", "012", "1:30", "2024-01-01", "1e5", "[1]", "a: b", "null", 'say "x"', "20%"],
 )
 def test_a_label_in_a_message_is_a_key_that_yaml_reads_as_this_label(label):
     assert options(f"{{{setting_key(label)}: 1, other: 0}}").label_map[label] == 1

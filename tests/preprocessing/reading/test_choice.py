@@ -193,6 +193,15 @@ def test_a_rejected_record_names_its_columns(folder, kind):
     assert reasons(read(path, OPTIONAL)) == ["Review", "unknown_columns"]
 
 
+@pytest.mark.parametrize(("words", "expect"), [("two words", "unknown_columns"), ("one", "Review")])
+def test_a_text_within_hundreds_of_lists_is_found(folder, words, expect):
+    row = (
+        '{"rating": 5, "title": "Short", "comment": ' + "[" * 700 + f'"{words}"' + "]" * 700 + "}\n"
+    )
+    path = write(folder, "deep.jsonl", json.dumps(FIRST) + "\n" + row)
+    assert reasons(read(path)) == ["Review", expect]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_other_column_is_read_in_place_of_one_that_is_set(folder, kind):
     rows = [

@@ -197,6 +197,17 @@ def test_an_offer_of_http_2_is_ignored_in_every_request(patient, earlier, answer
     assert others[0].startswith(b'{"status":"ok"')
 
 
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+@pytest.mark.parametrize("later", [b"", GOOD])
+def test_an_offer_of_http_2_on_a_connection_that_ends_is_ignored(patient, version, later):
+    sent = OFFERED.replace(b"Upgrade,", b"Upgrade, close,", 1).replace(b"1.1", version, 1)
+    with patient.connect() as connection:
+        connection.settimeout(10)
+        connection.sendall(sent + later)
+        assert answer_of(connection).partition(b"\r\n\r\n")[2] == ANSWER
+    assert patient.is_well()
+
+
 def test_connect_ends_the_connection(patient):
     with patient.connect() as connection:
         connection.sendall(b"CONNECT / HTTP/1.1\r\nhost: x\r\n\r\n" + GOOD)
