@@ -138,6 +138,8 @@ def test_any_text_is_a_label_in_csv(folder, suffix, names, separator):
 def test_any_text_is_a_label_in_csv_without_a_header(folder, names, separator):
     expected = list(map(name_of, names * 2))
     assume(names[0].strip().lower() != "label")
+    # Without a header, the quotation marks around such a label do not show that it is one field.
+    assume(separator != "\t" or not any({"\t", "\n"} <= set(name) for name in names))
     data = csv_lines(names * 2, separator, header=False)
     assert read(write(folder, "a.csv", data)) == (expected, [])
 
