@@ -2,6 +2,7 @@
 
 import shutil
 import time
+import zlib
 from unittest.mock import Mock
 
 import grpc
@@ -36,13 +37,10 @@ ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployM
 
 
 def push(folder):
-    """Run the Pusher on a model of the folder's name; return the PushedModel."""
+    """Run the Pusher on a model, another one for each folder; return the PushedModel."""
     saved = folder / "model" / "Format-Serving"
-    saved.mkdir(parents=True, exist_ok=True)
-    if not (saved / "saved_model.pb").exists():
-        (saved / "saved_model.pb").write_text(folder.name)
-        (saved / "variables").mkdir()
-        (saved / "variables" / "variables.index").write_text("index")
+    if not saved.exists():
+        save(saved, zlib.crc32(folder.name.encode()) / 2**32)
     return push_model(folder / "model", folder / "pushed", DESTINATION)
 
 
@@ -66,7 +64,8 @@ def test_the_first_push_creates_an_endpoint_that_serves_the_model(vertex, tmp_pa
     pushed = push(tmp_path)
     [model] = vertex.models.values()
     assert model.artifact_uri == str(tmp_path / "pushed")
-    assert (tmp_path / "pushed" / "1" / "saved_model.pb").read_text() == tmp_path.name
+    trained = tmp_path / "model" / "Format-Serving" / "saved_model.pb"
+    assert (tmp_path / "pushed" / "1" / "saved_model.pb").read_bytes() == trained.read_bytes()
     assert as_json(model.container_spec) == {
         "imageUri": "registry/serving:2.21.0",
         "command": ["/usr/bin/tensorflow_model_server"],
@@ -195,6 +194,8 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
     assert endpoint.roll_back().name == good
     assert served(vertex) == [(good, 100)]
     assert states() == ["rolled back", "served"]
+    for name in ("good", "bad"):
+        shutil.copytree(tmp_path / name / "model", tmp_path / "again" / name / "model")
     with pytest.raises(InputError, match=f"{bad} .* was rolled back"):
         push(tmp_path / "again" / "bad")
     # The same model is no second one.
