@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from core.errors import visible
+from core.errors import CONTROLS_BEYOND_ASCII, visible
 
 
 def _has_ascii_locale() -> bool:
@@ -102,8 +102,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     # JSON escapes the control characters below U+0020, and a terminal also obeys others.
-    pattern = "[\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
-    return re.sub(pattern, lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub(f"[{CONTROLS_BEYOND_ASCII}]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @contextlib.contextmanager

@@ -19,9 +19,11 @@ _OPERATION = re.compile(
 )
 """The places in a message of Beam or TensorFlow with the operation that failed."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""The characters with which a text could move the cursor of a terminal, recolour it, or show the
-rest of a line in another order. The letters of no language are among them."""
+CONTROLS_BEYOND_ASCII = r"\x7f-\x9f\u202a-\u202e\u2066-\u2069"
+"""The characters above `~` with which a text could move the cursor of a terminal, or show the rest
+of a line in another order, as ranges of a regular expression. They are no letters."""
+_CONTROL = re.compile(rf"[\x00-\x08\x0b-\x1f{CONTROLS_BEYOND_ASCII}]")
+"""The characters with which a text could change how a terminal shows another one."""
 
 
 def visible(text: str) -> str:

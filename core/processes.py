@@ -110,8 +110,8 @@ def keep_freed_memory() -> None:
     """Let this process use freed memory again instead of returning it to the kernel.
 
     By default glibc returns what a batch has freed, and the next batch gets new pages, which the
-    kernel clears one by one. That took a sixth of the CPU time of batch scoring; the process needs
-    about 40 MB more. See mallopt(3).
+    kernel clears one by one. That took a tenth of the CPU time of batch scoring; the process needs
+    about 30 MB more. See mallopt(3).
     """
     libc = ctypes.CDLL(None)
     libc.mallopt(_M_TRIM_THRESHOLD, 256 << 20)

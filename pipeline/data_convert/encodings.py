@@ -9,7 +9,7 @@ from typing import BinaryIO
 from pipeline.data_convert.json_documents import may_be_document
 from preprocessing.reading import encoding
 from preprocessing.reading.archives import CorruptArchive, DecompressedStream
-from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP, Kind, find_kind
+from preprocessing.reading.contents import JSON_DOCUMENT, PARQUET_MAGIC, TAR, ZIP, Kind, find_kind
 from preprocessing.reading.open_files import open_bytes
 
 _HEAD, _STEP = 1 << 20, 1 << 20
@@ -37,7 +37,7 @@ def find_change(path: str, max_fraction: float) -> str | Kind | None:
             return None
         is_all = len(head) < _HEAD
         later = [] if is_packed or is_all else _later_lines(stream)
-    if head.startswith(b"PAR1"):
+    if head.startswith(PARQUET_MAGIC):
         return None
     wide = encoding.wide(head)
     if wide:

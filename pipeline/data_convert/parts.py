@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from preprocessing.reading.archives import MAGIC_BYTES, CorruptArchive, compression
-from preprocessing.reading.contents import find_kind
+from preprocessing.reading.contents import PARQUET_MAGIC, find_kind
 from preprocessing.reading.open_files import open_bytes, open_raw
 from preprocessing.reading.samples import sampled_lines
 
@@ -42,7 +42,7 @@ def write_part(path: str, target: str, number: int) -> bool:
             content = stream.read(most)
         except CorruptArchive:
             return False
-    if len(content) < most or content.startswith(b"PAR1") or find_kind(content):
+    if len(content) < most or content.startswith(PARQUET_MAGIC) or find_kind(content):
         return False
     end = content.rfind(b"\n") + 1
     with open(target, "wb") as file:

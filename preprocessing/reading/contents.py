@@ -28,6 +28,8 @@ _LINES = (
     "`to_json(NEW_FILE, orient='records', lines=True)` does, and read only the new file"
 )
 _AGAIN = "download the file again, with the credentials that its server requires"
+PARQUET_MAGIC = b"PAR1"
+"""The first bytes of a Parquet file, and the last ones."""
 LISTS = ("reviews", "data", "rows", "records", "items", "results")
 """Names of the list of records in the answer of a server."""
 DOWNLOAD_AGAIN = "download or copy it again"
@@ -332,7 +334,7 @@ def _are_lists(head: bytes) -> bool:
 def _is_binary(head: bytes) -> bool:
     # Images, pickles, and files of NumPy, HDF5 or Arrow begin like this. A single NUL in a line of
     # text is a mistake in this line.
-    has_nul = b"\0" in head[:9] and not head.startswith(b"PAR1")
+    has_nul = b"\0" in head[:9] and not head.startswith(PARQUET_MAGIC)
     return has_nul and len(_CONTROL.findall(head)) > max(1, len(head) // 100)
 
 

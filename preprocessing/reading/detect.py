@@ -26,9 +26,9 @@ from preprocessing.reading.columns import (
     find_columns,
     set_columns,
 )
+from preprocessing.reading.contents import PARQUET_MAGIC
 from preprocessing.reading.csv_layout import csv_layout, find_dialect
 from preprocessing.reading.file_format import (
-    PARQUET_MAGIC,
     UnknownFormatError,
     find_format,
     objects,

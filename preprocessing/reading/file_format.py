@@ -10,6 +10,7 @@ from typing import Any
 
 from core.errors import InputError
 from preprocessing.reading.columns import LABEL, Layout
+from preprocessing.reading.contents import PARQUET_MAGIC
 from preprocessing.reading.csv_layout import (
     csv_layout,
     find_late_header,
@@ -26,8 +27,6 @@ from preprocessing.reading.records import ReadOptions, printable
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _LINES_INSPECTED, _MOST = 20, 0.5
 """Lines that decide whether a file is fastText or JSON lines, and the fraction that is enough."""
-PARQUET_MAGIC = b"PAR1"
-"""The first bytes of a Parquet file."""
 _TEXT_NAME = re.compile(r".*\.txt(\.\w+)?", re.IGNORECASE)
 _CSV_NAME = re.compile(r".*\.(csv|tsv)(\.\w+)?", re.IGNORECASE)
 

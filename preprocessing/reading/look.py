@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from core.errors import InputError
 from preprocessing.reading import header
 from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout
+from preprocessing.reading.contents import PARQUET_MAGIC
 from preprocessing.reading.csv_layout import csv_layout, find_late_header, widest
 from preprocessing.reading.file_format import (
-    PARQUET_MAGIC,
     UnknownFormatError,
     find_format,
     objects,

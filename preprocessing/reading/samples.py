@@ -16,8 +16,8 @@ from preprocessing.reading.archives import (
     compression,
 )
 from preprocessing.reading.columns import SEPARATORS, Layout
-from preprocessing.reading.contents import refuse_other_content
-from preprocessing.reading.file_format import PARQUET_MAGIC, has_line_format
+from preprocessing.reading.contents import PARQUET_MAGIC, refuse_other_content
+from preprocessing.reading.file_format import has_line_format
 from preprocessing.reading.open_files import file_size, open_bytes, open_raw
 from preprocessing.reading.pieces import (
     TOO_LONG,

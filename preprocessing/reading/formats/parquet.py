@@ -17,7 +17,7 @@ from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.choice import Chooser
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.contents import ENCRYPTED_PARQUET
+from preprocessing.reading.contents import ENCRYPTED_PARQUET, PARQUET_MAGIC
 from preprocessing.reading.formats import RowReader
 from preprocessing.reading.labels import has_stars
 from preprocessing.reading.open_files import open_bytes
@@ -34,9 +34,8 @@ _ROWS = 4096
 _READ = 1 << 20
 _HUGGING_FACE = b"huggingface"
 _NOT_UTF8 = b"\xff"  # replaces a value whose bytes cannot be read
-_MAGIC, _LENGTH_BYTES = b"PAR1", 4
-"""The first and the last bytes of a file, and the bytes before the last ones with the length of the
-index."""
+_LENGTH_BYTES = 4
+"""Bytes before the last PARQUET_MAGIC of a file, with the length of the index."""
 _MOST_AFTER_ROWS = 1 << 26
 """Maximum bytes between the rows of a file and its index, such as those of Bloom filters, in which
 the beginning of another file is looked for."""
@@ -99,16 +98,16 @@ def refuse_joined(path: str, stream: BinaryIO, file: pq.ParquetFile) -> None:
     """
     if not stream.seekable():
         return
-    tail = len(_MAGIC) + _LENGTH_BYTES
+    tail = len(PARQUET_MAGIC) + _LENGTH_BYTES
     size = stream.seek(0, os.SEEK_END)
     stream.seek(size - tail)
     index = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
     space = size - tail - index - _end_of_rows(file)
-    if space < len(_MAGIC):
+    if space < len(PARQUET_MAGIC):
         return
     start = max(0, space - _MOST_AFTER_ROWS)
     stream.seek(start)
-    if 2 * _MAGIC in stream.read(space + len(_MAGIC) - start):
+    if 2 * PARQUET_MAGIC in stream.read(space + len(PARQUET_MAGIC) - start):
         raise InputError(
             f"{path} is several Parquet files, one after the other, of which only the last "
             "one can be read: read the files from which it was made in its place"
@@ -118,10 +117,10 @@ def refuse_joined(path: str, stream: BinaryIO, file: pq.ParquetFile) -> None:
 def _end_of_rows(file: pq.ParquetFile) -> int:
     """Return the end of the columns in the last row group, in bytes from the start of the file."""
     if not file.num_row_groups:
-        return len(_MAGIC)
+        return len(PARQUET_MAGIC)
     group = file.metadata.row_group(file.num_row_groups - 1)
     encrypted = _encrypted_columns(file)
-    ends = [len(_MAGIC)]
+    ends = [len(PARQUET_MAGIC)]
     for index in range(group.num_columns):
         # The position of an encrypted column crashes pyarrow 10, like its statistics.
         if file.schema.column(index).path.partition(".")[0] not in encrypted:
