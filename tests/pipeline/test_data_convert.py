@@ -55,6 +55,7 @@ DOCUMENTS = {
     "a list with a byte order mark": BOM + dumped(RECORDS, indent=1),
     "a list under a key": dumped({"data": RECORDS}),
     "lists side by side": dumped({"page1": RECORDS[:2], "page2": RECORDS[2:], "info": [{"n": 6}]}),
+    "a list beside numbers and lists": dumped({"data": RECORDS, "box": [0.5, [1, 2]], "n": [1]}),
     "a list two levels below": dumped({"meta": {"n": 6}, "data": {"items": RECORDS}}, indent=2),
     "objects by their ids": dumped({f"R{n}": one for n, one in enumerate(RECORDS)}),
     "pandas, columns": dumped(by_column()),
@@ -86,9 +87,10 @@ def test_the_records_of_a_document(name):
         b'{"stars": 1, "text": \n{"stars": 2, "text": "b"}\n{"stars": 2, "text": "b"}\n',
         b'{"stars": 1, "text": "the only line", "tags": [{"a": 1}]}\n',
         b"[Bad] a text\n[Good] another text\n",
+        b'[1, ["one", "two"]]\n',
         b'{"items": [{"a": 1}], "text": "a text"}\n{"items": [{"a": 2}], "text": "another text"}\n',
     ],
-    ids=["lines", "a broken line", "one line", "text", "lines with lists"],
+    ids=["lines", "a broken line", "one line", "text", "a list of all kinds", "lines with lists"],
 )
 def test_what_is_no_document(content):
     assert not may_be_document(content, is_all=True)
