@@ -230,7 +230,11 @@ class Converter:
         name = free_name(f"{plain}.jsonl", set(new.values()))
         new[name] = name
         target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(name))
-        is_all = write_texts(folders, target, self._limits.texts)
+        try:
+            is_all, error = write_texts(folders, target, self._limits.texts), ""
+        except InputError as damage:
+            is_all, error = False, str(damage)
+            Path(target).write_bytes(b"")  # no columns may be proposed for the texts before
         if folders.by_line:
             shown = joined([relative_path(base, file.path) for file in folders.files], _SHOWN)
         else:
@@ -240,7 +244,7 @@ class Converter:
         file = SourceFile(target, os.path.getsize(target), group=folders.group)
         source = os.path.join(base, parent)
         what = LINES if folders.by_line else TEXTS
-        return Output(file, name, source, shown, (what,), size, is_all)
+        return Output(file, name, source, shown, (what,), size, is_all, error)
 
 
 def convert_folder(

@@ -451,6 +451,21 @@ def test_a_damaged_file_is_not_converted_in_part(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("kept", [30, -4], ids=["no content", "a part of the content"])
+def test_a_damaged_text_of_a_folder_of_texts_is_named(tmp_path, kept):
+    for name, content in texts().items():
+        file = tmp_path / "in" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    damaged = tmp_path / "in" / "pos" / "39_7.txt"
+    damaged.write_bytes(gzip.compress(bytes(range(32, 127)) * 1_000)[:kept])
+    [*_, problem] = look(tmp_path / "in").problems
+    assert problem.message.startswith(f"{damaged}: ") and not problem.settings
+    done = convert(tmp_path / "in", tmp_path / "new")
+    assert (done.exit_code, done.stderr) == (2, f"{problem.message}\n")
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_single_line_in_another_encoding_is_converted_although_a_run_would_reject_it(tmp_path):
     lines = [f"{n % 5 + 1}\tgutes Gerät Nummer {n}" for n in range(200)]
     folder, target = tmp_path / "export", tmp_path / "utf-8"
