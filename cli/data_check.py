@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import os
 import shlex
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.console import json_text
+from core.files import free_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +117,7 @@ def show_after_failure(console: Console, check: DataCheck, options: str) -> None
     show_problems(console, check)
     _line(console, "")
     _line(console, f"the whole look at the data: {check_command(None, options)}")
-    file = new_file("own.yaml")
+    file = free_name("own", ".yaml", os.path.exists)
     show_next(console, check, check_command(None, options, file), file)
     _line(console, "")
 
@@ -153,7 +153,7 @@ def _show_files(console: Console, check: DataCheck) -> None:
         unknown = file.format or "unknown"
         row = [file.path, *group, unknown, file.compression or "none", file.encoding or "-", shown]
         table.add_row(*map(_text, row))
-    _print(console, table)
+    console.print(table)
     if len(check.files) > _FILES:
         _line(console, f"and {len(check.files) - _FILES:,} more files")
 
@@ -175,7 +175,7 @@ def _show_columns(console: Console, file: FoundFile, is_named: bool) -> None:
     used = sorted(read, key=lambda one: order.index(one.role))
     for one in [*used, *ignored[:_IGNORED]]:
         table.add_row(_text(one.name), _text(one.role), _text(one.example))
-    _print(console, table)
+    console.print(table)
     if len(ignored) > _IGNORED:
         _line(console, f"and {len(ignored) - _IGNORED:,} more columns, ignored")
 
@@ -187,7 +187,7 @@ def _show_labels(console: Console, check: DataCheck) -> None:
     table = _table("label", "lines", "read as")
     for label in check.labels[:_LABELS]:
         table.add_row(_text(label.name), _text(f"{label.lines:,}"), _text(label.read_as or "-"))
-    _print(console, table)
+    console.print(table)
     if len(check.labels) > _LABELS:
         _line(console, f"and {len(check.labels) - _LABELS:,} more labels")
     if check.task and check.task.classes:
@@ -243,10 +243,6 @@ def _text(value: str) -> Text:
     return Text(_printable(value))
 
 
-def _print(console: Console, table: Table) -> None:
-    console.print(table)
-
-
 def _heading(console: Console, title: str) -> None:
     console.print()
     console.print(Text(title, style="bold"))
@@ -262,13 +258,6 @@ def _block(console: Console, settings: str, comment: str = "") -> None:
 def _line(console: Console, *parts: str | tuple[str, str]) -> None:
     """Print one line without wrapping, so that a user can copy it."""
     console.print(Text.assemble(*parts), soft_wrap=True)
-
-
-def new_file(name: str) -> str:
-    """Return the name, or with a number the first name that no file in this folder has."""
-    stem, ending = os.path.splitext(name)
-    names = itertools.chain([name], (f"{stem}-{number}{ending}" for number in itertools.count(2)))
-    return next(each for each in names if not os.path.exists(each))
 
 
 def check_command(folder: str | None, options: str, write: str = "") -> str:

@@ -93,7 +93,7 @@ def try_settings(
 
 
 def _read(given: RunInput, attempt: Attempt) -> tuple[Reading, InputError | None]:
-    """Return the lines of the sample, and the first error with which a run would end.
+    """Return the lines of the sample, and the error with which a run would end.
 
     Raises:
       OSError: a file cannot be read.
@@ -101,7 +101,7 @@ def _read(given: RunInput, attempt: Attempt) -> tuple[Reading, InputError | None
     if attempt.error:
         return Reading(), attempt.error
     reading = read_sample(given, attempt)
-    return reading, next(iter(reading.errors), None)
+    return reading, reading.error
 
 
 def _is_about_labels(attempt: Attempt, reading: Reading) -> bool:
