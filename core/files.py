@@ -73,21 +73,22 @@ def read_text(file: Path, where: str, most: int, remedy: str) -> str:
     return text
 
 
-def lock_file(path: str) -> int:
+def lock_file(path: str, *, waits: bool = False) -> int:
     """Lock a file with flock; return its descriptor.
 
     The kernel releases the lock when all processes with the descriptor have closed it or ended.
 
     Args:
       path: the local path of the file, which is created if it is missing.
+      waits: whether to wait until no other process holds the lock.
 
     Raises:
-      BlockingIOError: another process holds the lock.
+      BlockingIOError: another process holds the lock, and `waits` is false.
       OSError: the file cannot be created, or its file system does not support locks.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
     except OSError:
         os.close(descriptor)
         raise
