@@ -292,6 +292,30 @@ def test_the_mapping_without_a_rare_class_joins_labels_that_differ_only_in_case(
     assert look_again(tmp_path, check).starts
 
 
+# With `each` these labels are two classes, and in a mapping they would be one.
+ALIKE = pytest.mark.parametrize("alike", [("2.5", "2.50"), ("1", "positive")])
+
+
+@ALIKE
+def test_no_mapping_without_a_rare_class_is_proposed_that_a_run_refuses(tmp_path, alike):
+    rows = "".join(f"{alike[n % 2]},text {n}\n" for n in range(80))
+    folder = write(tmp_path, a__csv=f"label,text\n{rows}rare,the only text\n")
+    [problem] = look(folder, "data.labels=each").problems
+    assert "too few lines of rare (1)" in problem.message
+    assert problem.settings == ""
+
+
+@ALIKE
+def test_no_mapping_without_a_held_out_class_is_proposed_that_a_run_refuses(tmp_path, alike):
+    train = "".join(f"{alike[n % 2]},text {n}\n" for n in range(80))
+    test = "".join(f"{(*alike, 'rare')[n % 3]},test {n}\n" for n in range(30))
+    folder = write(tmp_path, train__csv=f"label,text\n{train}", test__csv=f"label,text\n{test}")
+    splits = "data.splits={train: train.csv, test: test.csv}"
+    [problem] = look(folder, "data.labels=each", splits).problems
+    assert "no line for training has the class rare" in problem.message
+    assert problem.settings == ""
+
+
 def test_no_mapping_is_proposed_if_it_would_leave_out_no_class(tmp_path):
     # The eval split, which is made by hashes, has texts of one class alone.
     rows = "".join(f"{'ab'[n % 2]},text {n}\n" for n in range(12))
@@ -317,16 +341,27 @@ def test_texts_that_also_occur_with_another_class_are_counted(tmp_path):
     assert (found.number, found.duplicates, found.contradictions) == (205, 5, 6)
 
 
-def test_the_mapping_without_a_rare_class_names_the_numbers_of_hugging_face(tmp_path):
-    names = {"label": {"names": ["World", "Rare", "Sports"], "_type": "ClassLabel"}}
-    meta = {"huggingface": json.dumps({"info": {"features": names}})}
-    rows = {"text": [f"text {n}" for n in range(81)], "label": [n % 2 * 2 for n in range(80)] + [1]}
+@pytest.mark.parametrize(
+    ("names", "mapping"),
+    [
+        (["World", "Rare", "Sports"], {"0": "World", "1": None, "2": "Sports"}),
+        # The names of the classes are not exactly those in the file.
+        ([" World ", "Rare", "__label__4.0"], {"0": "World", "1": None, "2": "4"}),
+        (["True", "Rare", "true"], {"0": "true", "1": None, "2": "true"}),
+    ],
+)
+def test_the_mapping_without_a_rare_class_names_the_numbers_of_hugging_face(
+    tmp_path, names, mapping
+):
+    stored = {"label": {"names": [*names, "Other"], "_type": "ClassLabel"}}
+    meta = {"huggingface": json.dumps({"info": {"features": stored}})}
+    labels = [(0, 2, 3)[n % 3] for n in range(80)] + [1]
+    rows = {"text": [f"text {n}" for n in range(81)], "label": labels}
     (tmp_path / "in").mkdir()
     table = pa.table(rows).replace_schema_metadata(meta)
     pq.write_table(table, tmp_path / "in" / "a.parquet")
     check = look(tmp_path / "in", "data.labels=each")
-    labels = yaml.safe_load(check.settings)["data"]["labels"]
-    assert labels == {"0": "World", "1": None, "2": "Sports"}
+    assert yaml.safe_load(check.settings)["data"]["labels"] == {**mapping, "3": "Other"}
     assert look_again(tmp_path, check).starts
 
 
