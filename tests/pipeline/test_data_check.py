@@ -283,6 +283,20 @@ def test_a_class_with_too_few_lines_is_left_out_by_a_mapping(tmp_path):
     assert look_again(tmp_path, check).starts
 
 
+def test_a_problem_that_another_one_hides_is_settled_too(tmp_path):
+    """A run ends with the lines without a label before it counts those of a class."""
+    rows = "".join(f"{('a', '1e3', 'a', '1e3', '')[n % 5]},text {n}\n" for n in range(100))
+    folder = write(tmp_path, a__csv=f"label,text\n{rows}rare,the only text\n")
+    check = look(folder, "data.labels=each")
+    unlabelled, few = check.problems
+    assert unlabelled.message.startswith("20 of 101 lines have no label")
+    assert "too few lines of rare (1)" in few.message
+    # The label 1e3 is not the number 1000.
+    assert "'1e3': '1e3'" in check.settings
+    again = look_again(tmp_path, check)
+    assert again.starts and [label.name for label in again.labels] == ["1e3", "a", "rare"]
+
+
 def test_the_mapping_without_a_rare_class_joins_labels_that_differ_only_in_case(tmp_path):
     rows = "".join(f"{('Bill', 'bill', 'Bill', 'other')[n % 4]},text {n}\n" for n in range(80))
     folder = write(tmp_path, a__csv=f"label,text\n{rows}rare,the only text\n")
