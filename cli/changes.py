@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from cli.console import print_parts
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -27,12 +29,12 @@ def show_changes(console: Console, changes: Changes) -> None:
     """
     console.print(Text.assemble((changes.before, "bold"), " → ", (changes.after, "bold")))
     if changes.answers_sentence:
-        console.print(Text(changes.answers_sentence), soft_wrap=True)
+        print_parts(console, changes.answers_sentence)
     if changes.metrics and not changes.same_reviews:
         note = "The runs may have other test reviews, so their metrics differ by chance too."
-        console.print(Text(note), soft_wrap=True)
+        print_parts(console, note)
     if changes.unknown:
-        console.print(Text(changes.unknown), soft_wrap=True)
+        print_parts(console, changes.unknown)
     table = Table(box=None, pad_edge=False)
     for name, justify in (("", "left"), ("before", "left"), ("after", "left"), ("change", "right")):
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
@@ -44,7 +46,7 @@ def show_changes(console: Console, changes: Changes) -> None:
         _add_group(table, title, found)
     console.print(table)
     if changes.unchanged:
-        console.print(Text(changes.unchanged), soft_wrap=True)
+        print_parts(console, changes.unchanged)
     _show_regressions(console, changes)
 
 
@@ -66,7 +68,7 @@ def _show_regressions(console: Console, changes: Changes) -> None:
         text = " ".join(each.text.split())
         shown = text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…"
         answer = f"{names[each.label]}, answered {names[each.predicted]}"
-        console.print(Text(f"  {answer}: {shown}"), soft_wrap=True)
+        print_parts(console, f"  {answer}: {shown}")
 
 
 def _number(value: float, pattern: str = "{:.4f}") -> str:

@@ -82,6 +82,18 @@ def print_line(line: str) -> None:
     out.print(line, soft_wrap=True)
 
 
+def print_parts(console: Console, *parts: str | tuple[str, str]) -> None:
+    """Print one line of several parts without markup and without wrapping.
+
+    Paths and messages may resemble markup, and a user can copy a line that is not wrapped.
+
+    Args:
+      console: the output.
+      parts: the parts of the line, a text or a pair of a text and its style.
+    """
+    console.print(Text.assemble(*parts), soft_wrap=True)
+
+
 def print_table(table: Table) -> None:
     """Print a table without wrapping or shortening its cells, so that a user can copy them.
 

@@ -51,7 +51,8 @@ def check(
     Exit code 0: a run with these settings would start. 2: it would not.
     """  # noqa: DOC501
     from cli.console import out, print_line
-    from cli.data_check import as_json, check_command, new_file, show_check, show_next
+    from cli.data_check import as_json, check_command, show_check, show_next
+    from core.files import free_name
     from pipeline.config import CONFIG_VARIABLE, load_config
     from pipeline.data_check.check import check_data
 
@@ -78,7 +79,7 @@ def check(
         if not is_json:
             print_line(f"written: {write}")
     if not is_json and (write or not found.starts):
-        target = str(write) if write else new_file("mine.yaml")
+        target = str(write) if write else free_name("mine", ".yaml", os.path.exists)
         command = check_command(folder, settings_options(config, overrides), target)
         show_next(out, found, "" if write else command, target)
     if not found.starts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import os
 import shlex
 from typing import TYPE_CHECKING
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from cli.console import json_text
+from cli.console import json_text, print_parts
+from core.files import free_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,27 +41,27 @@ def show_check(console: Console, check: DataCheck, run: str) -> None:
     """
     _show_files(console, check)
     if check.left_out:
-        _line(console, f"not read  {check.left_out}")
+        print_parts(console, f"not read  {check.left_out}")
     for file in _kinds(check.files):
         _show_columns(console, file, len(check.files) > 1)
     for line in check.reading:
-        _line(console, f"read as  {line}")
+        print_parts(console, f"read as  {line}")
     _show_labels(console, check)
     _show_texts(console, check)
     for note in check.notes:
-        _line(console, f"classes  {note}")
+        print_parts(console, f"classes  {note}")
     for note in check.unused:
-        _line(console, f"unused  {note}")
+        print_parts(console, f"unused  {note}")
     show_problems(console, check)
     if check.is_settled:
         _heading(console, "settings")
         _block(console, check.settings)
     if check.starts:
-        _line(console, ("a run would start", "green"), f": {run}")
+        print_parts(console, ("a run would start", "green"), f": {run}")
         return
     number = sum(problem.is_blocking for problem in check.problems)
     what = "1 problem" if number == 1 else f"{number} problems"
-    _line(console, ("a run would not start", "red"), f": {what}")
+    print_parts(console, ("a run would not start", "red"), f": {what}")
 
 
 def show_next(console: Console, check: DataCheck, write: str, file: str) -> None:
@@ -74,15 +74,17 @@ def show_next(console: Console, check: DataCheck, write: str, file: str) -> None
       file: the file of the settings.
     """
     if not check.is_settled:
-        _line(console, "settle the problems without settings or commands first, and look again")
+        print_parts(
+            console, "settle the problems without settings or commands first, and look again"
+        )
         return
     commands = [command for problem in check.problems for command in problem.commands]
     start = f"amazon-reviews run --config {shlex.quote(file)}"
     # First, because the look proposes another folder when the commands have written one.
     steps = [*([write] if write else []), *commands, start]
-    _line(console, "next:")
+    print_parts(console, "next:")
     for step in steps:
-        _line(console, f"  {step}")
+        print_parts(console, f"  {step}")
 
 
 def show_problems(console: Console, check: DataCheck) -> None:
@@ -94,7 +96,7 @@ def show_problems(console: Console, check: DataCheck) -> None:
     """
     for number, problem in enumerate(check.problems, 1):
         _heading(console, f"{_kind(problem)} {number}")
-        _line(console, problem.message)
+        print_parts(console, problem.message)
         _show_remedy(console, problem)
 
 
@@ -115,16 +117,16 @@ def show_after_failure(console: Console, check: DataCheck, options: str) -> None
     if check.starts:
         return
     show_problems(console, check)
-    _line(console, "")
-    _line(console, f"the whole look at the data: {check_command(None, options)}")
-    file = new_file("own.yaml")
+    print_parts(console, "")
+    print_parts(console, f"the whole look at the data: {check_command(None, options)}")
+    file = free_name("own", ".yaml", os.path.exists)
     show_next(console, check, check_command(None, options, file), file)
-    _line(console, "")
+    print_parts(console, "")
 
 
 def _show_remedy(console: Console, problem: Problem) -> None:
     for command in problem.commands:
-        _line(console, f"  {command}")
+        print_parts(console, f"  {command}")
     if not problem.choices:
         if problem.settings:
             _block(console, problem.settings)
@@ -142,7 +144,7 @@ def _show_files(console: Console, check: DataCheck) -> None:
     if len(check.files) < check.number_of_files:
         number = f"a sample of {number} of {check.number_of_files:,}"
     parts = [check.base, number, f"{size:,} bytes"] if check.files else [check.base]
-    _line(console, "  ".join([*parts, read] if lines else parts))
+    print_parts(console, "  ".join([*parts, read] if lines else parts))
     if not check.files:
         return
     has_splits = any(file.group != "all" for file in check.files)
@@ -153,9 +155,9 @@ def _show_files(console: Console, check: DataCheck) -> None:
         unknown = file.format or "unknown"
         row = [file.path, *group, unknown, file.compression or "none", file.encoding or "-", shown]
         table.add_row(*map(_text, row))
-    _print(console, table)
+    console.print(table)
     if len(check.files) > _FILES:
-        _line(console, f"and {len(check.files) - _FILES:,} more files")
+        print_parts(console, f"and {len(check.files) - _FILES:,} more files")
 
 
 def _kinds(files: Sequence[FoundFile]) -> list[FoundFile]:
@@ -175,9 +177,9 @@ def _show_columns(console: Console, file: FoundFile, is_named: bool) -> None:
     used = sorted(read, key=lambda one: order.index(one.role))
     for one in [*used, *ignored[:_IGNORED]]:
         table.add_row(_text(one.name), _text(one.role), _text(one.example))
-    _print(console, table)
+    console.print(table)
     if len(ignored) > _IGNORED:
-        _line(console, f"and {len(ignored) - _IGNORED:,} more columns, ignored")
+        print_parts(console, f"and {len(ignored) - _IGNORED:,} more columns, ignored")
 
 
 def _show_labels(console: Console, check: DataCheck) -> None:
@@ -187,14 +189,14 @@ def _show_labels(console: Console, check: DataCheck) -> None:
     table = _table("label", "lines", "read as")
     for label in check.labels[:_LABELS]:
         table.add_row(_text(label.name), _text(f"{label.lines:,}"), _text(label.read_as or "-"))
-    _print(console, table)
+    console.print(table)
     if len(check.labels) > _LABELS:
-        _line(console, f"and {len(check.labels) - _LABELS:,} more labels")
+        print_parts(console, f"and {len(check.labels) - _LABELS:,} more labels")
     if check.task and check.task.classes:
-        _line(console, f"task  {_task(check.task)}")
+        print_parts(console, f"task  {_task(check.task)}")
     possible = [task for task in check.other_tasks if task.classes]
     if possible:
-        _line(console, f"also possible  {'; '.join(map(_task, possible))}")
+        print_parts(console, f"also possible  {'; '.join(map(_task, possible))}")
 
 
 def _task(task: Task) -> str:
@@ -211,18 +213,20 @@ def _show_texts(console: Console, check: DataCheck) -> None:
         return
     _heading(console, "texts" if check.is_complete else "texts of the sample")
     least, median, high, most = texts.words
-    _line(console, f"words  {least} to {most}, median {median}, 95 % have at most {high}")
+    print_parts(console, f"words  {least} to {most}, median {median}, 95 % have at most {high}")
     scripts = ", ".join(f"{name} {share:.0%}" for name, share in texts.scripts.items())
-    _line(console, f"scripts  {scripts}")
+    print_parts(console, f"scripts  {scripts}")
     contradictions = ""
     if texts.contradictions:
         contradictions = f"; {texts.contradictions:,} texts also occur with another class"
-    _line(console, f"duplicates  {texts.duplicates:,} of {texts.number:,} texts{contradictions}")
+    print_parts(
+        console, f"duplicates  {texts.duplicates:,} of {texts.number:,} texts{contradictions}"
+    )
     if check.counts:
-        _line(console, f"splits  {check.counts}")
+        print_parts(console, f"splits  {check.counts}")
     _heading(console, "as a model gets them")
     for one in check.examples:
-        _line(console, (one.label, "bold"), f"\t{_printable(one.text)}")
+        print_parts(console, (one.label, "bold"), f"\t{_printable(one.text)}")
 
 
 def _printable(text: str) -> str:
@@ -243,10 +247,6 @@ def _text(value: str) -> Text:
     return Text(_printable(value))
 
 
-def _print(console: Console, table: Table) -> None:
-    console.print(table)
-
-
 def _heading(console: Console, title: str) -> None:
     console.print()
     console.print(Text(title, style="bold"))
@@ -254,21 +254,9 @@ def _heading(console: Console, title: str) -> None:
 
 def _block(console: Console, settings: str, comment: str = "") -> None:
     if comment:
-        _line(console, f"  # {comment}")
+        print_parts(console, f"  # {comment}")
     for line in settings.rstrip().splitlines():
-        _line(console, f"  {line}")
-
-
-def _line(console: Console, *parts: str | tuple[str, str]) -> None:
-    """Print one line without wrapping, so that a user can copy it."""
-    console.print(Text.assemble(*parts), soft_wrap=True)
-
-
-def new_file(name: str) -> str:
-    """Return the name, or with a number the first name that no file in this folder has."""
-    stem, ending = os.path.splitext(name)
-    names = itertools.chain([name], (f"{stem}-{number}{ending}" for number in itertools.count(2)))
-    return next(each for each in names if not os.path.exists(each))
+        print_parts(console, f"  {line}")
 
 
 def check_command(folder: str | None, options: str, write: str = "") -> str:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from cli.console import ellipsis, is_live
+from cli.console import ellipsis, is_live, print_parts
 from cli.run_state import WAITING, Component, RunState
 from core import exit_codes, processes
 from core.events import VARIABLE, Event, Phase, receive
@@ -124,9 +124,9 @@ def _interrupt(console: Console, process: subprocess.Popen[bytes], state: RunSta
     ended = state.fail("interrupted", interrupted=True)
     if ended is None or ended.name != TRAINER:
         return
-    console.print(
-        Text("interrupted: the training saves a checkpoint; press Ctrl-C again to end it at once"),
-        soft_wrap=True,
+    print_parts(
+        console,
+        "interrupted: the training saves a checkpoint; press Ctrl-C again to end it at once",
     )
     process.terminate()
     with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):

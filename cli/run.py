@@ -39,10 +39,8 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     are wrong, or another run uses paths.root. 3: the model was not blessed or failed the serving
     check. 130: Ctrl-C or SIGTERM. 1: anything else.
     """  # noqa: DOC501
-    from rich.text import Text
-
     from cli import monitor
-    from cli.console import out
+    from cli.console import out, print_parts
     from cli.run_state import RunState
     from pipeline.config import load_config, log_folder
     from platforms.local import folders, unchanged
@@ -53,11 +51,11 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     last = unchanged.find_unchanged(settings)
     if last:
         text = f"  unchanged since the run {last.id}"
-        out.print(Text.assemble((settings.name, "bold"), text), soft_wrap=True)
+        print_parts(out, (settings.name, "bold"), text)
         state = RunState(outcome=last.outcome)
         raise typer.Exit(show(out, settings, state, options=options))
     log = Path(log_folder(settings)) / time.strftime("%Y%m%d-%H%M%S.log")
-    out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
+    print_parts(out, (settings.name, "bold"), f"  log: {log}")
     state = monitor.run_pipeline(out, log, settings, lock)
     raise typer.Exit(show(out, settings, state, log, options))
 
@@ -81,17 +79,23 @@ def show(
     Raises:
       OSError: the folder of the runs that MLflow did not receive cannot be listed.
     """
+    from cli.console import print_parts
+
     code = _show_result(console, config, state, log, options)
     if unsent := _unsent(config):
         runs = "1 run was" if unsent == 1 else f"{unsent} runs were"
         sends = f"amazon-reviews runs --send{options} sends {'it' if unsent == 1 else 'them'}"
-        _line(console, ("MLflow", "red"), f": {runs} not sent to {config.tracking.mlflow}; {sends}")
+        print_parts(
+            console, ("MLflow", "red"), f": {runs} not sent to {config.tracking.mlflow}; {sends}"
+        )
     return code
 
 
 def _show_result(
     console: Console, config: PipelineConfig, state: RunState, log: Path | None, options: str
 ) -> int:
+    from cli.console import print_parts
+
     if state.failure:
         # The input is checked before a component starts, and again by ReviewExampleGen.
         if state.failure.input and state.failure.component in (None, EXAMPLE_GEN):
@@ -117,24 +121,24 @@ def _show_result(
         style = "yellow" if outcome.severity in ("low", "high") else ""
         _sentence(console, "new span", outcome.drift, style)
     if outcome.not_tested:
-        _line(console, ("not tested", "yellow"), f": {outcome.not_tested}")
-    _line(console, f"report    {outcome.report}")
+        print_parts(console, ("not tested", "yellow"), f": {outcome.not_tested}")
+    print_parts(console, f"report    {outcome.report}")
     verdict = outcome.verdict
     _sentence(console, "verdict", verdict.sentence, "green" if verdict.is_good else "red")
     if outcome.not_checked:
-        _line(console, f"serving check: {outcome.not_checked}")
+        print_parts(console, f"serving check: {outcome.not_checked}")
     if not verdict.is_good:
         if outcome.served_as:
             text = f"version {outcome.served_as}, which an earlier run pushed, is this model"
             back = f"amazon-reviews rollback{options} serves the model before it"
-            _line(console, ("still served", "red"), f": {text}; {back}")
+            print_parts(console, ("still served", "red"), f": {text}; {back}")
         return exit_codes.NOT_BLESSED
     if not config.push.is_enabled:
-        _line(console, "not pushed (push.destination: none)")
+        print_parts(console, "not pushed (push.destination: none)")
         return exit_codes.PUSHED
-    _line(console, f"pushed to {outcome.pushed_to}")
+    print_parts(console, f"pushed to {outcome.pushed_to}")
     text = "TEXT" if config.data.labels else '"Battery died in a week"'
-    _line(console, f"next: amazon-reviews predict{options} {text}")
+    print_parts(console, f"next: amazon-reviews predict{options} {text}")
     return exit_codes.PUSHED
 
 
@@ -222,15 +226,15 @@ def _show_data_problems(config: PipelineConfig, options: str) -> None:
 
 def _show_failure(failure: Failure, log: Path | None) -> int:
     """Print the error of a run to standard error; return the exit code of the command."""
-    from cli.console import error_console
+    from cli.console import error_console, print_parts
 
     console = error_console()
     where = f": {failure.component}" if failure.component else ""
     if failure.interrupted:
-        _line(console, ("interrupted", "red"), f"{where}; run again to continue")
+        print_parts(console, ("interrupted", "red"), f"{where}; run again to continue")
     else:
-        _line(console, ("failed", "red"), f"{where}: {failure.error}")
-    _line(console, f"log: {log}")
+        print_parts(console, ("failed", "red"), f"{where}: {failure.error}")
+    print_parts(console, f"log: {log}")
     if failure.interrupted:
         return exit_codes.INTERRUPTED
     return exit_codes.BAD_INPUT if failure.input else exit_codes.FAILED
@@ -262,17 +266,3 @@ def _sentence(console: Console, label: str, text: str, style: str = "") -> None:
     printed = Text("\n".join(lines))
     printed.stylize(style, 0, len(label))
     console.print(printed, soft_wrap=True)
-
-
-def _line(console: Console, *parts: str | tuple[str, str]) -> None:
-    """Print one line without markup and without wrapping.
-
-    Paths and messages may resemble markup, and a user can copy a line that is not wrapped.
-
-    Args:
-      console: the output.
-      parts: the parts of the line, a text or a pair of a text and its style.
-    """
-    from rich.text import Text
-
-    console.print(Text.assemble(*parts), soft_wrap=True)

@@ -121,7 +121,7 @@ def runs(
         raise ConfigError(f"{several} exclude each other; set one of them")
     from rich.table import Table
 
-    from cli.console import print_line, print_table, silent_stderr
+    from cli.console import json_text, print_line, print_table, silent_stderr
     from pipeline.config import load_config
     from platforms.local.runs import find_runs
 
@@ -147,7 +147,7 @@ def runs(
         print_line(str(html))
         return
     if as_json:
-        print(json.dumps([_values(run) for run in found], indent=1))
+        print(json_text([_values(run) for run in found], indent=1))
         return
     table = Table(*columns, box=None, pad_edge=False)
     for run in found:

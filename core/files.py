@@ -1,4 +1,4 @@
-"""Files: the list of a folder, a digest, a lock, and the outputs of commands."""
+"""Files: the list of a folder, a free name, a digest, a lock, and the outputs of commands."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import contextlib
 import fcntl
 import fnmatch
 import hashlib
+import itertools
 import os
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
@@ -30,6 +32,19 @@ def list_files(folder: str, names: str = "*") -> list[str]:
     """
     found = fnmatch.filter(tensorflow_names(folder), names)
     return [os.path.join(folder, name) for name in sorted(found)]
+
+
+def free_name(stem: str, ending: str, is_taken: Callable[[str], bool]) -> str:
+    """Return a name; if it is taken, the first free one with a number, such as `mine-2.yaml`.
+
+    Args:
+      stem: the name without its ending.
+      ending: the ending, which follows the number; empty for a folder.
+      is_taken: returns whether a name is taken.
+    """
+    others = (f"{stem}-{number}{ending}" for number in itertools.count(2))
+    names = itertools.chain([f"{stem}{ending}"], others)
+    return next(name for name in names if not is_taken(name))
 
 
 def read_text(file: Path, where: str, most: int, remedy: str) -> str:
@@ -58,21 +73,22 @@ def read_text(file: Path, where: str, most: int, remedy: str) -> str:
     return text
 
 
-def lock_file(path: str) -> int:
+def lock_file(path: str, *, waits: bool = False) -> int:
     """Lock a file with flock; return its descriptor.
 
     The kernel releases the lock when all processes with the descriptor have closed it or ended.
 
     Args:
       path: the local path of the file, which is created if it is missing.
+      waits: whether to wait until no other process holds the lock.
 
     Raises:
-      BlockingIOError: another process holds the lock.
+      BlockingIOError: another process holds the lock, and `waits` is false.
       OSError: the file cannot be created, or its file system does not support locks.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
     except OSError:
         os.close(descriptor)
         raise

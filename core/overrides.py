@@ -167,6 +167,25 @@ def load_yaml(text: str, nothing: Any = None) -> Any:
         loader.dispose()
 
 
+def dump_yaml(value: Any, *, one_line: bool = False) -> str:
+    """Return the YAML that `load_yaml` reads as a value, whose keys keep their order.
+
+    Args:
+      value: the value.
+      one_line: whether mappings and lists are in braces and brackets, in one line.
+    """
+    return str(
+        yaml.dump(
+            value,
+            Dumper=_Dumper,
+            default_flow_style=one_line,
+            sort_keys=False,
+            allow_unicode=True,
+            width=10_000 if one_line else 100,
+        )
+    )
+
+
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader that refuses a repeated key, and reads 1e-3 as a number, as YAML 1.2 and JSON do.
 
@@ -251,6 +270,13 @@ _StrictLoader.add_constructor(_NULL, _StrictLoader.construct_null)
 _StrictLoader.add_constructor(f"{_TAGS}timestamp", _StrictLoader.construct_date)
 _StrictLoader.add_constructor(f"{_TAGS}int", _StrictLoader.construct_integer)
 _StrictLoader.add_constructor(f"{_TAGS}float", _StrictLoader.construct_decimal)
-_StrictLoader.add_implicit_resolver(
-    f"{_TAGS}float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
-)
+
+
+class _Dumper(yaml.SafeDumper):
+    """SafeDumper that quotes a text such as `1e3`, which `_StrictLoader` would read as a number."""
+
+
+for _class in (_StrictLoader, _Dumper):
+    _class.add_implicit_resolver(
+        f"{_TAGS}float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+    )

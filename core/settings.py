@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from core.errors import InputError
+from core.storage import absolute, absolute_local
 from core.values import check_values
 
 _GREATEST = 2**53
@@ -24,6 +26,10 @@ def _check_greatest(value: int) -> int:
 
 PositiveInt = Annotated[int, Field(ge=1), AfterValidator(_check_greatest)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+PathOrUrl = Annotated[str, Field(min_length=1), AfterValidator(absolute)]
+"""A path, which becomes absolute, or a URL."""
+LocalPath = Annotated[str, Field(min_length=1), AfterValidator(absolute_local)]
+"""A path of this machine, which becomes absolute."""
 
 
 class Section(BaseModel):
@@ -153,3 +159,24 @@ def sections_of(
     for name, field in section.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from sections_of(field.annotation, f"{prefix}.{name}".removeprefix("."))
+
+
+def keys_of_paths(section: type[BaseModel]) -> Iterator[str]:
+    """Yield the dotted key of each setting that is a `PathOrUrl` or a `LocalPath`.
+
+    Args:
+      section: the outermost section.
+    """
+    for prefix, inner in sections_of(section):
+        for name, field in inner.model_fields.items():
+            if _is_path(field):
+                yield f"{prefix}.{name}".removeprefix(".")
+
+
+def _is_path(field: FieldInfo) -> bool:
+    found = [*field.metadata]
+    # Of `LocalPath | None` the first type has the metadata.
+    for kind in get_args(field.annotation):
+        found += getattr(kind, "__metadata__", ())
+    converts = (absolute, absolute_local)
+    return any(isinstance(each, AfterValidator) and each.func in converts for each in found)

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from core.settings import PositiveInt, Section
-from core.storage import absolute_local
+from core.settings import LocalPath, PositiveInt, Section
 from pipeline.server_addresses import has_password
 
 _QUANTITY = r"^([0-9]+(?:\.[0-9]+)?)([kMGTP]|[KMGTP]i)?$"
@@ -250,7 +249,7 @@ class Flink(Section):
     job_endpoint: Address | None = None
     """`HOST:PORT` of a running Beam job server; None: the run starts one, which requires Java and
     the jars of `make flink`."""
-    jars: str | None = None
+    jars: LocalPath | None = None
     """Folder with the jars of `make flink`; None: `.cache/flink/lib` of this checkout."""
     parallelism: PositiveInt = 2
     """Number of slots that a job uses. Each slot requires a core of its own: on two cores a job
@@ -264,11 +263,6 @@ class Flink(Section):
     timeout_seconds: PositiveInt = 1800
     """Seconds without progress of any task after which the job is cancelled. The timeout must be
     longer than the longest unit of work, which is a whole file for gzip and zstd."""
-
-    @field_validator("jars")
-    @classmethod
-    def _absolute(cls, value: str | None) -> str | None:
-        return absolute_local(value) if value else value
 
     @field_validator("master", mode="before")
     @classmethod

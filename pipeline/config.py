@@ -22,10 +22,12 @@ from core.errors import ConfigError, not_utf8
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import (
     Fraction,
+    PathOrUrl,
     PositiveInt,
     Section,
     first_problem,
     flat_settings,
+    keys_of_paths,
     sections_of,
 )
 from core.storage import absolute, expand_home, is_url
@@ -48,13 +50,13 @@ OVERRIDES_VARIABLE = "PIPELINE_SET"
 class Paths(Section):
     """Folders of a run. By default all of them are below `root`."""
 
-    root: str = "runs"
+    root: PathOrUrl = "runs"
     """Folder for artifacts and logs."""
-    metadata: str = ""
+    metadata: PathOrUrl = ""
     """ML Metadata, an SQLite file."""
-    serving: str = ""
+    serving: PathOrUrl = ""
     """Folder for pushed models, with a subfolder for each version."""
-    checkpoints: str = ""
+    checkpoints: PathOrUrl = ""
     """Folder for the checkpoints of unfinished trainings."""
 
     @model_validator(mode="before")
@@ -66,13 +68,11 @@ class Paths(Section):
         if not isinstance(root, str):
             return values
         root = absolute(root)
-        paths = {"metadata": "metadata.sqlite", "serving": "serving", "checkpoints": "checkpoints"}
-        for key, name in paths.items():
-            path = values.get(key)
-            if path is None:
-                path = os.path.join(root, name)
-            paths[key] = absolute(path) if isinstance(path, str) else path
-        return {**values, "root": root, **paths}
+        names = {"metadata": "metadata.sqlite", "serving": "serving", "checkpoints": "checkpoints"}
+        below = {
+            key: os.path.join(root, name) for key, name in names.items() if values.get(key) is None
+        }
+        return {**values, "root": root, **below}
 
     @field_validator("root", "serving", "checkpoints")
     @classmethod
@@ -86,7 +86,7 @@ class Paths(Section):
 class Data(Section):
     """The raw files, and the splits that are made of them."""
 
-    input_base: Annotated[str, Field(min_length=1)] | None = None
+    input_base: PathOrUrl | None = None
     """Folder or `gs://` prefix with the raw files; None: a sample that the package contains. With
     `{SPAN}`, or `{YYYY}`, `{MM}` and `{DD}`, and perhaps `{VERSION}` in the path, there is a folder
     or a file for each span, such as `exports/{YYYY}-{MM}-{DD}`."""
@@ -139,11 +139,6 @@ class Data(Section):
         if isinstance(value, int) and not isinstance(value, bool):
             return {split: value for split in SPLITS}
         return value
-
-    @field_validator("input_base")
-    @classmethod
-    def _absolute(cls, value: str | None) -> str | None:
-        return absolute(value) if value else value
 
     @field_validator("span", mode="before")
     @classmethod
@@ -218,7 +213,7 @@ class PipelineConfig(Section):
 
     name: Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
     """Name of the pipeline in TFX and ML Metadata, of at most 63 characters."""
-    project: Annotated[str, Field(min_length=1)] | None = None
+    project: PathOrUrl | None = None
     """Folder of a project with models in `models` and components in `components`; in a settings
     file it is relative to the folder of the file, and other paths in that file are relative to
     the project. None: no project."""
@@ -237,11 +232,6 @@ class PipelineConfig(Section):
     cluster: Cluster = Cluster()
     vertex: Vertex = Vertex()
     kubeflow: Kubeflow = Kubeflow()
-
-    @field_validator("project")
-    @classmethod
-    def _absolute(cls, value: str | None) -> str | None:
-        return absolute(value) if value else value
 
 
 def log_folder(config: PipelineConfig) -> str:
@@ -305,7 +295,7 @@ def load_config(
             raise ConfigError(f"{variable}: the variable is empty; set a value, or unset it")
     file = settings_file(path, environ)
     values = read_settings(file)
-    resolve_paths(values, file)
+    resolve_paths(values, file, keys_of_paths(PipelineConfig))
     from_environ = [environ[OVERRIDES_VARIABLE]] if OVERRIDES_VARIABLE in environ else []
     sections = dict(sections_of(PipelineConfig))
     apply_overrides(values, from_environ, OVERRIDES_VARIABLE, sections)

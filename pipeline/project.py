@@ -17,36 +17,36 @@ from trainer_module.settings import MODELS
 
 MODEL_FOLDER, COMPONENT_FOLDER = "models", "components"
 _TAKEN: dict[str, tuple[str, ...]] = {MODEL_FOLDER: MODELS, COMPONENT_FOLDER: NODES}
-_PATHS = {
-    "paths": ("root", "metadata", "serving", "checkpoints"),
-    "data": ("input_base",),
-    "serving_check": ("golden",),
-    "server": ("sample_folder",),
-}
-"""Section -> keys of paths that are relative to the project in its settings file."""
 
 
-def resolve_paths(values: dict[str, Any], file: Path) -> None:
+def resolve_paths(values: dict[str, Any], file: Path, keys: Iterable[str]) -> None:
     """Make the relative paths in a settings file absolute if the file belongs to a project.
 
     Args:
       values: the values of the file, which are changed. `project` is relative to the folder of the
         file, and the other paths are relative to the project.
       file: the settings file.
+      keys: the dotted keys of all paths in the settings.
     """
     project = values.get("project")
     if not isinstance(project, str) or not project:
         return
     folder = os.path.join(file.absolute().parent, expand_home(project))
     values["project"] = folder = os.path.normpath(folder)
-    for section, keys in _PATHS.items():
-        inner = values.get(section)
-        if not isinstance(inner, dict):
-            continue
-        for key in keys:
-            path = inner.get(key)
-            if isinstance(path, str) and path and not is_url(path) and _is_valid(path):
-                inner[key] = os.path.join(folder, expand_home(path))
+    for key in keys:
+        section, _, name = key.rpartition(".")
+        inner = _values_of(values, section)
+        path = inner.get(name)
+        if isinstance(path, str) and path and not is_url(path) and _is_valid(path):
+            inner[name] = os.path.join(folder, expand_home(path))
+
+
+def _values_of(values: dict[str, Any], section: str) -> dict[str, Any]:
+    """Return the values of a section of nested settings; empty if they have no such section."""
+    found: Any = values
+    for name in filter(None, section.split(".")):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _is_valid(path: str) -> bool:

@@ -7,7 +7,6 @@ respond delays a run by only one timeout, and `amazon-reviews runs --send` can s
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import importlib.util
 import json
 import os
@@ -45,6 +44,7 @@ from core.errors import (
     cause,
     storage_errors,
 )
+from core.files import lock_file
 from core.storage import is_url
 from serving.identity import identity
 
@@ -310,14 +310,10 @@ def _sole_sender(unsent: str) -> Iterator[None]:
         return
     path = os.path.join(unsent, ".lock")
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        lock = lock_file(path, waits=True)
     except OSError as error:
         raise ConfigError(f"paths.root: {path} cannot be locked: {error.strerror}") from None
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError as error:
-            raise ConfigError(f"paths.root: {path} cannot be locked: {error.strerror}") from None
         yield
     finally:
         os.close(lock)

@@ -88,17 +88,7 @@ class CheckResults:
         return {
             "passed": self.passed,
             "cause": self.cause,
-            "results": [
-                {
-                    "name": each.name,
-                    "value": each.value,
-                    "threshold": each.threshold,
-                    "unit": each.unit,
-                    "passed": each.passed,
-                    "cause": each.cause,
-                }
-                for each in self.results
-            ],
+            "results": [{**asdict(each), "passed": each.passed} for each in self.results],
             "golden_mistakes": [asdict(mistake) for mistake in self.golden_mistakes],
             "not_checked": self.not_checked,
         }

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from components.serving_check.golden import Golden, read_golden
-from core.settings import Fraction, Section
-from core.storage import absolute_local, is_url
+from core.settings import Fraction, LocalPath, Section
 from preprocessing.labels import SENTIMENT
 
 _Positive = Annotated[float, Field(gt=0)]
@@ -22,7 +21,7 @@ class Thresholds(Section):
     """Maximum resident memory in MiB of the serving process, which includes TensorFlow."""
     max_p99_ms: _Positive = 1000.0
     """Maximum p99 latency in milliseconds of requests with a single review."""
-    golden: Annotated[str, Field(min_length=1)] | None = None
+    golden: LocalPath | None = None
     """File of golden sentences, each line with the name of a class, a tab and a text. Lines that
     begin with # are comments; a class with the name `#x` is written `\\#x`. None: for negative and
     positive reviews the English sentences in the package, if enough of their words occur in the
@@ -30,13 +29,6 @@ class Thresholds(Section):
     min_golden: Fraction = 0.5
     """Minimum fraction of the golden sentences of each class that the model answers correctly; 0:
     none."""
-
-    @field_validator("golden")
-    @classmethod
-    def _absolute(cls, value: str | None) -> str | None:
-        if value and is_url(value):
-            raise ValueError("must be a file of this machine; the pipeline contains its text")
-        return absolute_local(value) if value else value
 
     def parameters(self, classes: Sequence[str] = SENTIMENT.names) -> dict[str, str]:
         """Return the parameters `settings` and `golden` of the component, each as JSON.

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.errors import InputError
+from core.files import free_name
 from core.storage import is_url
 from pipeline.data_convert.convert import LINES, LOOK, TEXTS, Converter, Output
 from pipeline.data_convert.names import SUFFIX
@@ -56,7 +57,10 @@ class Converted:
         self._by_path = {one.file.path: one for one in self.outputs}
         is_one = len(files) == 1 and files[0].group != "all"
         self._source = files[0].path if is_one else base
-        self.folder = _new_folder(SUFFIX.sub("", self._source)) if self.changed else base
+        self.folder = base
+        if self.changed:
+            plain = SUFFIX.sub("", self._source).rstrip("/")
+            self.folder = free_name(f"{plain}-utf8", "", os.path.exists)
 
     @property
     def files(self) -> list[SourceFile]:
@@ -141,12 +145,3 @@ class Converted:
             f"{', '.join(parts)}; a run reads lines of UTF-8 (CSV, JSON lines, fastText) and "
             "Parquet: convert the files into a new folder"
         )
-
-
-def _new_folder(source: str) -> str:
-    """Return the name of a folder beside a folder or a file that does not exist."""
-    name = plain = f"{source.rstrip('/')}-utf8"
-    number = 2
-    while os.path.exists(name):
-        name, number = f"{plain}-{number}", number + 1
-    return name

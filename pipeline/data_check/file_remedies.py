@@ -58,7 +58,7 @@ def settle_files(
       inspections: the results of inspecting them.
       has_spans: whether the files are in folders of spans, which `data.splits` cannot name.
     """
-    files, base = converted.files, converted.base
+    files = converted.files
     inspected = inspections.inspect(files, options)
     tried = [
         converted.errors.get(file.path, item) for file, item in zip(files, inspected, strict=True)
@@ -101,7 +101,7 @@ def settle_files(
             problems += [_left_out(converted, others, settings)] if others else []
             problems += [_left_out(converted, [copy], settings) for copy in copies]
         for file, error in [] if settings else [*others, *copies]:
-            commands = () if is_url(base) else (_move(converted, base, file),)
+            commands = () if is_url(converted.base) else (_move(converted, file),)
             problems.append(Problem(converted.message(str(error)), commands=commands))
     elif others:
         problems += [Problem(converted.message(str(error))) for _, error in others]
@@ -223,11 +223,11 @@ def _leave_out(converted: Converted, good: Sequence[SourceFile]) -> dict[str, An
     return {}
 
 
-def _move(converted: Converted, base: str, file: SourceFile) -> str:
+def _move(converted: Converted, file: SourceFile) -> str:
     """Return the command that moves a file into another folder, where it has the same path."""
     path = converted.final(file.path)
     relative = os.path.dirname(relative_path(converted.folder, path))
-    target = shlex.quote(os.path.join(f"{base.rstrip('/')}-other", relative))
+    target = shlex.quote(os.path.join(f"{converted.base.rstrip('/')}-other", relative))
     return f"mkdir -p {target} && mv {shlex.quote(path)} {target}"
 
 

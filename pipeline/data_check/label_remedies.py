@@ -10,9 +10,9 @@ from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.file_remedies import Settled
 from pipeline.data_check.found import Choice, Problem
 from pipeline.data_check.settings_file import as_yaml
-from pipeline.label_setting import task_options
+from pipeline.label_setting import parse_labels, task_options
 from preprocessing.reading.files import HELD_OUT
-from preprocessing.reading.labels import NEUTRAL, numbers_with_names
+from preprocessing.reading.labels import NEUTRAL, label_name, numbers_with_names
 from preprocessing.reading.listing import joined
 from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, STARS_TASK, ReadOptions
 
@@ -111,8 +111,8 @@ def _corrected_mapping(
 def _without_held_out(attempts: Attempts, current: Attempt) -> dict[str, str | None]:
     """Return the mapping of `data.labels` that leaves out labels of only eval and test files.
 
-    It is empty if the task is another one than a class for each label, or if the labels of the
-    train files are no classes either.
+    It is empty if the task is another one than a class for each label, if the labels of the train
+    files are no classes either, or if no mapping has these classes.
 
     Args:
       attempts: the attempts with the files.
@@ -128,11 +128,25 @@ def _without_held_out(attempts: Attempts, current: Attempt) -> dict[str, str | N
     if not 1 < len(kept) < len(names) or len({name.lower() for name in names}) < len(names):
         return {}
     found = {name: name if name in kept else None for name in names}
-    mapped = task_options({name.lower(): class_name for name, class_name in found.items()})
+    if not _is_allowed(found):
+        return {}
+    mapped = task_options(parse_labels(found))
     options = replace(
         current.options, task=mapped.task, classes=mapped.classes, label_map=mapped.label_map
     )
     return {} if attempts.attempt(options).error else found
+
+
+def _is_allowed(labels: Mapping[str, str | None]) -> bool:
+    """Return whether `data.labels` may be a mapping.
+
+    With `each`, `2.5` and `2.50` are two classes, and so are `1` and `positive`.
+    """
+    try:
+        parse_labels(labels)
+    except ValueError:
+        return False
+    return True
 
 
 def _polarity(labels: Sequence[str]) -> dict[str, int | None]:
@@ -164,9 +178,9 @@ def _named_numbers(attempt: Attempt) -> dict[str, int | None]:
 def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> dict[str, Any]:
     """Return `data.labels` that leaves out the classes with few lines.
 
-    It is empty if it would leave out no class, or fewer than two would be left. A mapping does not
-    distinguish labels that differ only in case. They become one class, with the name of the most
-    frequent one.
+    It is empty if it would leave out no class, if fewer than two would be left, or if no mapping
+    has these classes. A mapping does not distinguish labels that differ only in case. They become
+    one class, with the name of the most frequent one.
 
     Args:
       attempt: an attempt with a class for each label.
@@ -184,14 +198,20 @@ def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> d
         first = max(indices, key=lambda index: totals.get(index, 0))
         is_kept = sum(totals.get(index, 0) for index in indices) >= least
         for index in indices if any(numbered) else [first]:
-            found[_label_in_file(attempt, index)] = attempt.names[first] if is_kept else None
+            for label in _labels_in_file(attempt, index):
+                found[label] = attempt.names[first] if is_kept else None
     kept = {name for name in found.values() if name}
     # If all classes are kept, the problem is another one.
-    return found if 1 < len(kept) < len(attempt.names) else {}
+    return found if 1 < len(kept) < len(attempt.names) and _is_allowed(found) else {}
 
 
-def _label_in_file(attempt: Attempt, index: int) -> str:
-    """Return the label of a class as a mapping names it: its name, or its number in the files."""
+def _labels_in_file(attempt: Attempt, index: int) -> list[str]:
+    """Return the labels of a class as a mapping names them: its name, or its numbers in the files.
+
+    Names in a file such as `True` and `true` are those of one class.
+    """
     name = attempt.names[index]
     names = attempt.layouts[0].class_names
-    return str(names.index(name)) if names else name
+    if not names:
+        return [name]
+    return [str(number) for number, one in enumerate(names) if label_name(one) == name]

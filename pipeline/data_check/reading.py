@@ -88,7 +88,7 @@ class Reading:
       texts: the properties of all texts.
       notes: what a run would print about the classes.
       unused: what a run would print about files without a usable line.
-      errors: the errors with which a run would end.
+      error: the error with which a run would end; None if it would read the lines.
     """
 
     counts: LineCounts = field(default_factory=LineCounts)
@@ -100,7 +100,7 @@ class Reading:
     texts: Texts = field(default_factory=Texts)
     notes: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
-    errors: tuple[InputError, ...] = ()
+    error: InputError | None = None
 
 
 def read_sample(given: RunInput, attempt: Attempt) -> Reading:
@@ -187,7 +187,7 @@ def _check(
     named: frozenset[str],
     rejected: Sequence[_Rejected],
 ) -> None:
-    """Add the errors and the notes of a run to a reading.
+    """Add the notes and the error of a run to a reading.
 
     Args:
       reading: the reading.
@@ -204,7 +204,6 @@ def _check(
             for path, position, reason, detail in lines
         )
 
-    errors = []
     notes = attempt.classes.notes if attempt.classes else ()
     for path, counts in sorted(reading.by_file.items()):
         if counts.no_line_usable:
@@ -228,8 +227,8 @@ def _check(
             )
         _check_splits(reading, attempt)
     except InputError as error:
-        errors.append(error)
-    reading.notes, reading.errors = notes, tuple(errors)
+        reading.error = error
+    reading.notes = notes
 
 
 def _check_splits(reading: Reading, attempt: Attempt) -> None:

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
+from core.overrides import dump_yaml, load_yaml
 from core.settings import Section
 from pipeline.config import Paths, PipelineConfig, load_config
 from pipeline.data_check.found import Problem
@@ -17,7 +16,7 @@ HEAD = "# Written by `amazon-reviews data check`. docs/reference/settings.md has
 
 def as_yaml(values: Mapping[str, Any]) -> str:
     """Return nested values as YAML, in their order."""
-    return str(yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, width=100))
+    return dump_yaml(dict(values))
 
 
 def with_data(config: PipelineConfig, base: str, changes: Mapping[str, Any]) -> PipelineConfig:
@@ -84,10 +83,10 @@ def _changed(section: Section, default: Section) -> dict[str, Any]:
 
 def _only(settings: str) -> tuple[str, str]:
     """Return the dotted key and the value, in one line, of YAML with a single value."""
-    value: Any = yaml.safe_load(settings)
+    value = load_yaml(settings)
     names: list[str] = []
     while isinstance(value, dict) and len(value) == 1 and names != ["data", "labels"]:
         [(name, value)] = value.items()
         names.append(str(name))
-    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000)
+    text = dump_yaml(value, one_line=True)
     return ".".join(names), text.removesuffix("...\n").strip()

@@ -67,7 +67,6 @@ def try_settings(
     if attempt.error and not attempt.is_certain:
         message = f"in the sample: {converted.message(str(attempt.error))}"
         return Trial(attempt, changes, [Problem(message, is_blocking=False)])
-    config = given.config
     problems: list[Problem] = []
     reading, error = _read(given, attempt)
     if error and attempt.found is not None and _is_about_labels(attempt, reading):
@@ -76,24 +75,42 @@ def try_settings(
         error = None
         if settled.changes:
             changes = {**changes, **settled.changes}
-            new_base = converted.new_base(input_base(config))
-            options = read_options(with_data(config, new_base, changes))
-            attempt = attempts.attempt(replace(options, columns=attempt.options.columns))
+            given = _with_changes(given, changes, converted)
+            attempt = _again(given, attempts, attempt)
             reading, error = _read(given, attempt)
-    if error:
+    # A run ends with the first problem, and the changes that settle it may show another one. Each
+    # change allows the loss of more lines, or replaces `each`, so the loop ends.
+    while error:
         problem, settings = _problem_of_lines(error, given, attempt, reading, converted)
         problems.append(problem)
+        if not settings:
+            break
         changes = {**changes, **settings}
+        given = _with_changes(given, changes, converted)
+        attempt = _again(given, attempts, attempt)
+        reading, error = _read(given, attempt)
     if attempt.names:
         try:
-            named_classes(config, attempt.names)
+            named_classes(given.config, attempt.names)
         except UserError as wrong:
             problems.append(Problem(str(wrong)))
     return Trial(attempt, changes, problems, reading)
 
 
+def _with_changes(given: RunInput, changes: Mapping[str, Any], converted: Converted) -> RunInput:
+    """Return the same files with the settings after the changes."""
+    base = converted.new_base(input_base(given.config))
+    return replace(given, config=with_data(given.config, base, changes))
+
+
+def _again(given: RunInput, attempts: Attempts, attempt: Attempt) -> Attempt:
+    """Return an attempt with the settings of `given` and the columns of an earlier attempt."""
+    options = replace(read_options(given.config), columns=attempt.options.columns)
+    return attempts.attempt(options)
+
+
 def _read(given: RunInput, attempt: Attempt) -> tuple[Reading, InputError | None]:
-    """Return the lines of the sample, and the first error with which a run would end.
+    """Return the lines of the sample, and the error with which a run would end.
 
     Raises:
       OSError: a file cannot be read.
@@ -101,7 +118,7 @@ def _read(given: RunInput, attempt: Attempt) -> tuple[Reading, InputError | None
     if attempt.error:
         return Reading(), attempt.error
     reading = read_sample(given, attempt)
-    return reading, next(iter(reading.errors), None)
+    return reading, reading.error
 
 
 def _is_about_labels(attempt: Attempt, reading: Reading) -> bool:

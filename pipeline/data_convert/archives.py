@@ -63,13 +63,7 @@ def unpack(path: str, kind: Kind, folder: str, most: int, total: int) -> bool:
                     why = f"in which two members have the name {member.name!r}"
                     raise InputError(_refused(path, kind, why))
                 targets.add(target)
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                with member.stream, open(target, "wb") as file:
-                    left = most
-                    while left and (data := member.stream.read(min(_STEP, left))):
-                        file.write(data)
-                        left -= len(data)
-                        written += len(data)
+                written += _write(member, target, most)
                 is_all = is_all and member.size <= most
     except InputError:  # It is a ValueError too.
         raise
@@ -87,6 +81,17 @@ def unpack(path: str, kind: Kind, folder: str, most: int, total: int) -> bool:
             ) from None
         raise InputError(_refused(path, kind, why)) from None
     return is_all
+
+
+def _write(member: _Member, target: str, most: int) -> int:
+    """Write the beginning of a member, at most `most` bytes; return the number of these bytes."""
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    left = most
+    with member.stream, open(target, "wb") as file:
+        while left and (data := member.stream.read(min(_STEP, left))):
+            file.write(data)
+            left -= len(data)
+    return most - left
 
 
 def _refused(path: str, kind: Kind, why: str) -> str:

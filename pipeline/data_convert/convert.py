@@ -13,12 +13,13 @@ from tempfile import mkdtemp
 from typing import NamedTuple
 
 from core.errors import ConfigError, InputError
+from core.files import free_name
 from core.machine import cores
 from core.storage import is_url
 from pipeline.data_convert.archives import unpack
 from pipeline.data_convert.encodings import decode, find_change
 from pipeline.data_convert.json_documents import read_records, write_lines
-from pipeline.data_convert.names import free_name, new_names
+from pipeline.data_convert.names import new_names
 from pipeline.data_convert.parts import write_part
 from pipeline.data_convert.text_folders import TextFolders, find_text_folders, write_texts
 from preprocessing.reading import encoding
@@ -227,10 +228,14 @@ class Converter:
     def _texts(self, base: str, folders: TextFolders, new: dict[str, str]) -> Output:
         parent = folders.parent
         plain = os.path.join(parent, folders.name) if folders.name else parent or "texts"
-        name = free_name(f"{plain}.jsonl", set(new.values()))
+        name = free_name(plain, ".jsonl", set(new.values()).__contains__)
         new[name] = name
         target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(name))
-        is_all = write_texts(folders, target, self._limits.texts)
+        try:
+            is_all, error = write_texts(folders, target, self._limits.texts), ""
+        except InputError as damage:
+            is_all, error = False, str(damage)
+            Path(target).write_bytes(b"")  # no columns may be proposed for the texts before
         if folders.by_line:
             shown = joined([relative_path(base, file.path) for file in folders.files], _SHOWN)
         else:
@@ -240,7 +245,7 @@ class Converter:
         file = SourceFile(target, os.path.getsize(target), group=folders.group)
         source = os.path.join(base, parent)
         what = LINES if folders.by_line else TEXTS
-        return Output(file, name, source, shown, (what,), size, is_all)
+        return Output(file, name, source, shown, (what,), size, is_all, error)
 
 
 def convert_folder(

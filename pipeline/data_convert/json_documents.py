@@ -138,8 +138,9 @@ def _records(value: Any, levels: int) -> list[dict[str, Any]]:
         objects = [one for one in value if isinstance(one, dict)]
         if objects and len(objects) == len(value):
             return objects
-        rows = [one for one in value if isinstance(one, list) and len(one) == len(value[0])]
-        if len(rows) == len(value) > 1 and all(isinstance(name, str) for name in rows[0]):
+        rows = [one for one in value if isinstance(one, list)]
+        are_even = len(rows) == len(value) > 1 and len(set(map(len, rows))) == 1
+        if are_even and all(isinstance(name, str) for name in rows[0]):
             return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
         return []
     if not isinstance(value, dict) or not levels:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
+
+from core.files import free_name
 
 SUFFIX = re.compile(r"(\.(bz2|gz|zst|zstd|zip|tar|tgz))+$", re.IGNORECASE)
 """The suffixes of archives."""
@@ -24,21 +26,9 @@ def new_names(names: Sequence[str]) -> dict[str, str]:
         taken.update(map(str, PurePath(name).parents))
     found = {}
     for name in sorted(names):
+        found[name] = name
         plain = SUFFIX.sub("", name)
-        found[name] = name if plain == name else free_name(plain, taken)
+        if plain != name:
+            found[name] = free_name(*os.path.splitext(plain), taken.__contains__)
         taken.add(found[name])
     return found
-
-
-def free_name(name: str, taken: Collection[str]) -> str:
-    """Return a name, with a number if it is taken.
-
-    Args:
-      name: the name.
-      taken: the names of other files and folders.
-    """
-    stem, ending = os.path.splitext(name)
-    free, number = name, 2
-    while free in taken:
-        free, number = f"{stem}-{number}{ending}", number + 1
-    return free

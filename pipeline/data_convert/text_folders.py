@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from core.errors import InputError
 from preprocessing.reading import encoding
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.contents import find_kind
@@ -111,25 +112,44 @@ def write_texts(folders: TextFolders, target: str, most: int) -> bool:
       Whether all texts were written.
 
     Raises:
-      InputError: a file cannot be opened.
+      InputError: a file cannot be opened, or is damaged.
       OSError: a file cannot be read or written.
     """
     step = max(1, -(-len(folders.files) // most))
     with open(target, "w", encoding="utf-8") as file:
-        for label, files in folders.labels.items():
-            for source in files[::step]:
-                text = _text(source.path)
-                # `splitlines` also ends a line at U+0085, U+2028 and a form feed.
-                for one in re.split(r"\r?\n", text) if folders.by_line else [text]:
-                    record = {"label": label, "text": one}
-                    if one.strip() or not folders.by_line:
-                        file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        for label, text in _labelled(folders, step):
+            file.write(json.dumps({"label": label, "text": text}, ensure_ascii=False) + "\n")
     return step == 1
 
 
+def _labelled(folders: TextFolders, step: int) -> Iterator[tuple[str, str]]:
+    """Yield the label and the text of each text in every `step`-th file.
+
+    Raises:
+      InputError: a file cannot be opened, or is damaged.
+    """
+    for label, files in folders.labels.items():
+        for source in files[::step]:
+            text = _text(source.path)
+            if not folders.by_line:
+                yield label, text
+                continue
+            # `splitlines` also ends a line at U+0085, U+2028 and a form feed.
+            yield from ((label, line) for line in re.split(r"\r?\n", text) if line.strip())
+
+
 def _text(path: str) -> str:
+    """Return the content of a file as text.
+
+    Raises:
+      InputError: the file cannot be opened, or is damaged.
+    """
     with open_bytes(path) as stream:
-        content = stream.read()
+        try:
+            content = stream.read()
+            stream.read(1)  # of a damaged archive the first call returns the content before
+        except CorruptArchive as damage:
+            raise InputError(f"{damage}: write or download it again") from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -206,20 +206,20 @@ def _is_data(fields: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
 
 
 def _names(records: Sequence[Sequence[str]], options: ReadOptions) -> list[str]:
-    """Return names for the columns: `label` for the first with labels, `text` for the longest."""
+    """Return names for the columns: `label` for the first with labels, `text` for the longest.
+
+    `text` is another column than `label`, and has other values than numbers.
+    """
     columns = list(zip(*records, strict=True))
     names = [f"column{number}" for number in range(1, len(columns) + 1)]
-    labels = (
-        index
-        for index, column in enumerate(columns)
-        if all(is_label(field, options) for field in column)
-    )
     lengths = [
         0 if all(map(_NUMBER.fullmatch, column)) else sum(map(len, column)) for column in columns
     ]
+    for index, column in enumerate(columns):
+        if all(is_label(field, options) for field in column):
+            names[index] = "label"
+            lengths[index] = 0
+            break
     if any(lengths):
         names[lengths.index(max(lengths))] = "text"
-    at = next(labels, None)
-    if at is not None:
-        names[at] = "label"
     return names

@@ -316,12 +316,10 @@ def label_name(value: object) -> str | None:
 def _text_name(text: str) -> str | None:
     if len(text) > _LONGEST:
         return None
-    name = text.strip()
-    while not name.isascii() and name.strip(INVISIBLE) != name:
-        name = name.strip(INVISIBLE).strip()
+    name = _stripped(text)
     # The name of a label is a spelling of the same label, so a repeated prefix is no part of it.
     while name[: len(_PREFIX)].lower() == _PREFIX:
-        name = name[len(_PREFIX) :].strip()
+        name = _stripped(name[len(_PREFIX) :])
     number = _NUMBER.fullmatch(name)
     if number:
         return number[1]
@@ -331,6 +329,14 @@ def _text_name(text: str) -> str | None:
     if lower in ("true", "false"):
         return lower
     return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def _stripped(text: str) -> str:
+    """Return a text without the white space and the characters of INVISIBLE around it."""
+    name = text.strip()
+    while not name.isascii() and name.strip(INVISIBLE) != name:
+        name = name.strip(INVISIBLE).strip()
+    return name
 
 
 def _shortest(value: float) -> str:

@@ -137,37 +137,54 @@ def _batches(
     """
     for stored, unit in files.items():
         first: dict[int, int] = {}  # piece -> number of lines in the earlier pieces of its file
-        with open_raw(stored) as file:
-            for batch in pa.ipc.open_stream(file):
-                piece, position, probability, label, reason, detail, id, scores = batch.columns
-                number = piece[0].as_py()
-                path = unit[number].path
-                file_counts = counts[path]
-                position = pa.array(
-                    position.to_numpy() + first.setdefault(number, file_counts.lines)
-                )
-                if label.null_count:
-                    rows = map(pa.Array.to_pylist, (position, reason, detail))
-                    for line in zip(*rows, strict=True):
-                        record = dict(zip(_REJECTED, (path, *line), strict=True))
-                        rejected.write(json.dumps(record).encode() + b"\n")
-                        file_counts.rejected[record["reason"]] += 1
-                        if not file_counts.first and record["reason"] not in HARMLESS:
-                            file_counts.first = record["detail"]
-                    continue
-                file_counts.reviews += len(batch)
-                columns = {
-                    "file": pa.repeat(path, len(batch)),
-                    "position": position,
-                    "probability": probability,
-                    "label": pa.array(labels.names).take(label),
-                    "id": id.fill_null(""),  # Files without columns have no ids.
-                }
-                if not scores.null_count:
-                    of_class = scores.flatten().to_numpy().reshape(-1, labels.number).T
-                    names = [PREFIX + name for name in labels.names]
-                    columns |= dict(zip(names, map(pa.array, of_class), strict=True))
-                yield pa.record_batch([columns[name] for name in schema.names], schema=schema)
+        for batch in _read(stored):
+            piece, position, probability, label, reason, detail, id, scores = batch.columns
+            number = piece[0].as_py()
+            path = unit[number].path
+            file_counts = counts[path]
+            position = pa.array(position.to_numpy() + first.setdefault(number, file_counts.lines))
+            if label.null_count:
+                lines = zip(*map(pa.Array.to_pylist, (position, reason, detail)), strict=True)
+                _write_rejected(rejected, path, lines, file_counts)
+                continue
+            file_counts.reviews += len(batch)
+            columns = {
+                "file": pa.repeat(path, len(batch)),
+                "position": position,
+                "probability": probability,
+                "label": pa.array(labels.names).take(label),
+                "id": id.fill_null(""),  # Files without columns have no ids.
+            }
+            if not scores.null_count:
+                of_class = scores.flatten().to_numpy().reshape(-1, labels.number).T
+                names = [PREFIX + name for name in labels.names]
+                columns |= dict(zip(names, map(pa.array, of_class), strict=True))
+            yield pa.record_batch([columns[name] for name in schema.names], schema=schema)
+
+
+def _read(stored: str) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches in the file of a finished unit, see `work.SCHEMA`."""
+    with open_raw(stored) as file:
+        yield from pa.ipc.open_stream(file)
+
+
+def _write_rejected(
+    rejected: Any, path: str, lines: Iterable[tuple[Any, ...]], counts: FileCounts
+) -> None:
+    """Write rejected lines of a file of the input, and count them.
+
+    Args:
+      rejected: the file to which they are written.
+      path: the file of the input.
+      lines: the position, the reason and the detail of each line.
+      counts: the counts of the file, which are updated.
+    """
+    for position, reason, detail in lines:
+        record = dict(zip(_REJECTED, (path, position, reason, detail), strict=True))
+        rejected.write(json.dumps(record).encode() + b"\n")
+        counts.rejected[reason] += 1
+        if not counts.first and reason not in HARMLESS:
+            counts.first = detail
 
 
 def _write(format: str, schema: pa.Schema, tables: Iterable[pa.Table], file: Any) -> None:

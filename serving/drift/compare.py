@@ -154,7 +154,6 @@ def compare(
     new: ScoredReviews,
     classes: Labels,
     allowed_drop: float,
-    seed: int = 0,
 ) -> Comparison:
     """Compare new reviews with the reference of the model that scored both.
 
@@ -164,11 +163,10 @@ def compare(
         of them have labels.
       classes: the classes of the model.
       allowed_drop: the greatest drop of the accuracy that is no high severity.
-      seed: determines the folds, permutations and resamples.
     """
     assert reference.labels is not None
-    domain = compare_texts(reference.texts, new.texts, seed)
-    estimate = estimate_accuracy(reference.scores, reference.labels, new.scores, classes, seed)
+    domain = compare_texts(reference.texts, new.texts)
+    estimate = estimate_accuracy(reference.scores, reference.labels, new.scores, classes)
     noun = f"{classes.noun}s"
     words = Figure(
         WORDS,

@@ -31,6 +31,7 @@ from preprocessing.reading.records import (
     BAD_LABEL,
     EACH_TASK,
     STARS_TASK,
+    Batch,
     ReadOptions,
     shown_reasons,
 )
@@ -76,9 +77,7 @@ class NewReviews:
     new_classes: Sequence[str] = ()
 
 
-def read_new_reviews(
-    words: Sequence[str], options: ReadOptions, classes: Labels, seed: int = 0
-) -> NewReviews:
+def read_new_reviews(words: Sequence[str], options: ReadOptions, classes: Labels) -> NewReviews:
     """Return a sample of the reviews of some files, with their labels if they have some.
 
     If some reviews have labels, those with a label that the settings leave out are not read, as in
@@ -89,7 +88,6 @@ def read_new_reviews(
       words: paths or URLs of files and folders, and globs, see `find_inputs`.
       options: the options of a training for reading files.
       classes: the classes of the model. Labels that fit the scale of its training have that scale.
-      seed: determines the sample.
 
     Raises:
       InputError: a word matches no file, a file cannot be read, or there are fewer than
@@ -99,9 +97,9 @@ def read_new_reviews(
     files = find_inputs(words)
     options = _with_format(files, replace(options, trained=classes.columns))
     try:
-        found = _read_labelled(files, options, classes, seed)
+        found = _read_labelled(files, options, classes)
     except InputError as error:
-        found = _read(files, replace(options, reads_labels=False), classes, seed)
+        found = _read(files, replace(options, reads_labels=False), classes)
         found = replace(found, labels=None, unlabelled=str(error))
     if len(found.texts) < LEAST_REVIEWS:
         reasons = shown_reasons(found.rejected)
@@ -114,7 +112,7 @@ def read_new_reviews(
 
 
 def _read_labelled(
-    files: Sequence[SourceFile], options: ReadOptions, classes: Labels, seed: int
+    files: Sequence[SourceFile], options: ReadOptions, classes: Labels
 ) -> NewReviews:
     """Return a sample of the reviews with their labels.
 
@@ -123,7 +121,7 @@ def _read_labelled(
     """
     if problem := _other_classes(options, classes):
         raise InputError(problem)
-    found = _read(files, replace(options, reads_labels=True), classes, seed)
+    found = _read(files, replace(options, reads_labels=True), classes)
     without = int(np.count_nonzero(found.labels == UNLABELLED))
     if not np.isin(np.asarray(found.labels), range(classes.number)).any():
         left_out = f", and {found.neutral:,} are left out" if found.neutral else ""
@@ -177,40 +175,28 @@ def _other_classes(options: ReadOptions, classes: Labels) -> str:
     )
 
 
-def _read(
-    files: Sequence[SourceFile], options: ReadOptions, classes: Labels, seed: int
-) -> NewReviews:
+def _read(files: Sequence[SourceFile], options: ReadOptions, classes: Labels) -> NewReviews:
     layouts = [_of_model(one, options, classes) for one in _layouts(files, options, classes)]
-    draw = _Draw(rows(classes), seed)
+    pairs = zip(files, layouts, strict=True)
+    pieces = [piece for file, layout in pairs for piece in cut_file(file.path, layout)]
+    draw = _Draw(rows(classes))
     rejected: Counter[str] = Counter()
     index_of = {name: label for label, name in enumerate(classes.names)}
     neutral = 0
     new_classes: set[str] = set()
     with ThreadPoolExecutor(cores()) as pool:
-        for file, layout in zip(files, layouts, strict=True):
-            collected = layout.collected
-            for piece in cut_file(file.path, layout):
-                unlabelled: set[int] = set()
-                for batch in read_batches(piece, pool):
-                    labels = batch.labels
-                    if not layout.reads_labels:
-                        labels = [UNLABELLED] * len(batch.texts)
-                    elif collected is not None:
-                        found = [index_of.get(name, classes.number) for name in collected.names]
-                        labels = [found[number] for number in labels]
-                    draw.add(batch.texts, labels)
-                    neutral += len(batch.neutrals)
-                    reasons = Counter(line.reason for line in batch.rejected)
-                    del reasons[BAD_LABEL]
-                    rejected += reasons
-                    unlabelled |= {
-                        line.position for line in batch.rejected if line.reason == BAD_LABEL
-                    }
-                if collected is not None:
-                    new_classes |= collected.names.keys() - index_of.keys()
-                if unlabelled:
-                    for texts in _texts_at(piece, unlabelled, pool):
-                        draw.add(texts, [UNLABELLED] * len(texts))
+        for piece in pieces:
+            unlabelled: set[int] = set()
+            for batch in read_batches(piece, pool):
+                draw.add(batch.texts, _labels(batch, piece.layout, index_of))
+                neutral += len(batch.neutrals)
+                rejected.update(line.reason for line in batch.rejected)
+                unlabelled |= {line.position for line in batch.rejected if line.reason == BAD_LABEL}
+            if piece.layout.collected is not None:
+                new_classes |= piece.layout.collected.names.keys() - index_of.keys()
+            for texts in _texts_at(piece, unlabelled, pool) if unlabelled else ():
+                draw.add(texts, [UNLABELLED] * len(texts))
+    del rejected[BAD_LABEL]  # these lines are read without their labels
     texts, drawn = draw.drawn()
     return NewReviews(
         texts,
@@ -221,6 +207,22 @@ def _read(
         neutral,
         new_classes=sorted(new_classes),
     )
+
+
+def _labels(batch: Batch, layout: Layout, index_of: Mapping[str, int]) -> Sequence[int]:
+    """Return the label of each review in a batch, see `ScoredReviews`.
+
+    Args:
+      batch: the batch.
+      layout: the layout of its file.
+      index_of: name of a class of the model -> its index.
+    """
+    if not layout.reads_labels:
+        return [UNLABELLED] * len(batch.texts)
+    if layout.collected is None:
+        return batch.labels
+    found = [index_of.get(name, len(index_of)) for name in layout.collected.names]
+    return [found[number] for number in batch.labels]
 
 
 def _layouts(files: Sequence[SourceFile], options: ReadOptions, classes: Labels) -> list[Layout]:
@@ -294,19 +296,18 @@ def _of_model(layout: Layout, options: ReadOptions, classes: Labels) -> Layout:
 
 
 class _Draw:
-    """A uniform random sample of a stream. The memory is bounded by the size of the sample.
+    """A uniform random sample of a stream, the same each time. Its size bounds the memory.
 
     Args:
       most: the size of the sample.
-      seed: determines it.
 
     Attributes:
       total: the number of texts of the stream.
     """
 
-    def __init__(self, most: int, seed: int):
+    def __init__(self, most: int):
         self._most = most
-        self._random = np.random.default_rng(seed)
+        self._random = np.random.default_rng(0)
         self._kept: list[tuple[float, bytes, int]] = []
         self._limit = 1.0
         self.total = 0

@@ -7,11 +7,10 @@ import socket
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from core.errors import ConfigError
-from core.settings import Section
-from core.storage import absolute_local
+from core.settings import LocalPath, Section
 
 MODEL_NAME = "amazon_reviews"
 """The name of the model in the URLs."""
@@ -26,18 +25,13 @@ class Server(Section):
     """Address to listen on; the default is reachable from this machine only."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8501
     """TCP port; 0: any free port, which the command prints."""
-    sample_folder: Annotated[str, Field(min_length=1)] | None = None
+    sample_folder: LocalPath | None = None
     """Local folder in which the server keeps a random sample of the texts of requests, for
     `amazon-reviews watch`; None: it keeps none. Only its owner can read the files."""
     sample_texts: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     """Maximum number of texts of a day (UTC) that a server keeps."""
     sample_days: Annotated[int, Field(ge=1)] = 30
     """Number of days, the present one included, after which the server removes their texts."""
-
-    @field_validator("sample_folder")
-    @classmethod
-    def _absolute(cls, value: str | None) -> str | None:
-        return absolute_local(value) if value else value
 
 
 def url(host: str, port: int) -> str:

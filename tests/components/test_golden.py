@@ -58,5 +58,5 @@ def test_the_name_of_a_class_may_begin_with_the_sign_of_a_comment(tmp_path, clas
 def test_the_path_is_that_of_a_file_of_this_machine():
     config = load_config(environ={"PIPELINE_SET": "serving_check.golden=mine.txt"})
     assert config.serving_check.golden == os.path.abspath("mine.txt")
-    with pytest.raises(ConfigError, match=r"serving_check\.golden: must be a file of this machine"):
+    with pytest.raises(ConfigError, match=r"serving_check\.golden: must be a path of this machine"):
         load_config(environ={"PIPELINE_SET": "serving_check.golden=gs://bucket/mine.txt"})

@@ -283,6 +283,20 @@ def test_a_class_with_too_few_lines_is_left_out_by_a_mapping(tmp_path):
     assert look_again(tmp_path, check).starts
 
 
+def test_a_problem_that_another_one_hides_is_settled_too(tmp_path):
+    """A run ends with the lines without a label before it counts those of a class."""
+    rows = "".join(f"{('a', '1e3', 'a', '1e3', '')[n % 5]},text {n}\n" for n in range(100))
+    folder = write(tmp_path, a__csv=f"label,text\n{rows}rare,the only text\n")
+    check = look(folder, "data.labels=each")
+    unlabelled, few = check.problems
+    assert unlabelled.message.startswith("20 of 101 lines have no label")
+    assert "too few lines of rare (1)" in few.message
+    # The label 1e3 is not the number 1000.
+    assert "'1e3': '1e3'" in check.settings
+    again = look_again(tmp_path, check)
+    assert again.starts and [label.name for label in again.labels] == ["1e3", "a", "rare"]
+
+
 def test_the_mapping_without_a_rare_class_joins_labels_that_differ_only_in_case(tmp_path):
     rows = "".join(f"{('Bill', 'bill', 'Bill', 'other')[n % 4]},text {n}\n" for n in range(80))
     folder = write(tmp_path, a__csv=f"label,text\n{rows}rare,the only text\n")
@@ -290,6 +304,30 @@ def test_the_mapping_without_a_rare_class_joins_labels_that_differ_only_in_case(
     labels = yaml.safe_load(check.settings)["data"]["labels"]
     assert labels == {"bill": "Bill", "other": "other", "rare": None}
     assert look_again(tmp_path, check).starts
+
+
+# With `each` these labels are two classes, and in a mapping they would be one.
+ALIKE = pytest.mark.parametrize("alike", [("2.5", "2.50"), ("1", "positive")])
+
+
+@ALIKE
+def test_no_mapping_without_a_rare_class_is_proposed_that_a_run_refuses(tmp_path, alike):
+    rows = "".join(f"{alike[n % 2]},text {n}\n" for n in range(80))
+    folder = write(tmp_path, a__csv=f"label,text\n{rows}rare,the only text\n")
+    [problem] = look(folder, "data.labels=each").problems
+    assert "too few lines of rare (1)" in problem.message
+    assert problem.settings == ""
+
+
+@ALIKE
+def test_no_mapping_without_a_held_out_class_is_proposed_that_a_run_refuses(tmp_path, alike):
+    train = "".join(f"{alike[n % 2]},text {n}\n" for n in range(80))
+    test = "".join(f"{(*alike, 'rare')[n % 3]},test {n}\n" for n in range(30))
+    folder = write(tmp_path, train__csv=f"label,text\n{train}", test__csv=f"label,text\n{test}")
+    splits = "data.splits={train: train.csv, test: test.csv}"
+    [problem] = look(folder, "data.labels=each", splits).problems
+    assert "no line for training has the class rare" in problem.message
+    assert problem.settings == ""
 
 
 def test_no_mapping_is_proposed_if_it_would_leave_out_no_class(tmp_path):
@@ -317,16 +355,27 @@ def test_texts_that_also_occur_with_another_class_are_counted(tmp_path):
     assert (found.number, found.duplicates, found.contradictions) == (205, 5, 6)
 
 
-def test_the_mapping_without_a_rare_class_names_the_numbers_of_hugging_face(tmp_path):
-    names = {"label": {"names": ["World", "Rare", "Sports"], "_type": "ClassLabel"}}
-    meta = {"huggingface": json.dumps({"info": {"features": names}})}
-    rows = {"text": [f"text {n}" for n in range(81)], "label": [n % 2 * 2 for n in range(80)] + [1]}
+@pytest.mark.parametrize(
+    ("names", "mapping"),
+    [
+        (["World", "Rare", "Sports"], {"0": "World", "1": None, "2": "Sports"}),
+        # The names of the classes are not exactly those in the file.
+        ([" World ", "Rare", "__label__4.0"], {"0": "World", "1": None, "2": "4"}),
+        (["True", "Rare", "true"], {"0": "true", "1": None, "2": "true"}),
+    ],
+)
+def test_the_mapping_without_a_rare_class_names_the_numbers_of_hugging_face(
+    tmp_path, names, mapping
+):
+    stored = {"label": {"names": [*names, "Other"], "_type": "ClassLabel"}}
+    meta = {"huggingface": json.dumps({"info": {"features": stored}})}
+    labels = [(0, 2, 3)[n % 3] for n in range(80)] + [1]
+    rows = {"text": [f"text {n}" for n in range(81)], "label": labels}
     (tmp_path / "in").mkdir()
     table = pa.table(rows).replace_schema_metadata(meta)
     pq.write_table(table, tmp_path / "in" / "a.parquet")
     check = look(tmp_path / "in", "data.labels=each")
-    labels = yaml.safe_load(check.settings)["data"]["labels"]
-    assert labels == {"0": "World", "1": None, "2": "Sports"}
+    assert yaml.safe_load(check.settings)["data"]["labels"] == {**mapping, "3": "Other"}
     assert look_again(tmp_path, check).starts
 
 

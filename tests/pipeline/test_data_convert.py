@@ -55,6 +55,7 @@ DOCUMENTS = {
     "a list with a byte order mark": BOM + dumped(RECORDS, indent=1),
     "a list under a key": dumped({"data": RECORDS}),
     "lists side by side": dumped({"page1": RECORDS[:2], "page2": RECORDS[2:], "info": [{"n": 6}]}),
+    "a list beside numbers and lists": dumped({"data": RECORDS, "box": [0.5, [1, 2]], "n": [1]}),
     "a list two levels below": dumped({"meta": {"n": 6}, "data": {"items": RECORDS}}, indent=2),
     "objects by their ids": dumped({f"R{n}": one for n, one in enumerate(RECORDS)}),
     "pandas, columns": dumped(by_column()),
@@ -86,9 +87,10 @@ def test_the_records_of_a_document(name):
         b'{"stars": 1, "text": \n{"stars": 2, "text": "b"}\n{"stars": 2, "text": "b"}\n',
         b'{"stars": 1, "text": "the only line", "tags": [{"a": 1}]}\n',
         b"[Bad] a text\n[Good] another text\n",
+        b'[1, ["one", "two"]]\n',
         b'{"items": [{"a": 1}], "text": "a text"}\n{"items": [{"a": 2}], "text": "another text"}\n',
     ],
-    ids=["lines", "a broken line", "one line", "text", "lines with lists"],
+    ids=["lines", "a broken line", "one line", "text", "a list of all kinds", "lines with lists"],
 )
 def test_what_is_no_document(content):
     assert not may_be_document(content, is_all=True)
@@ -446,6 +448,21 @@ def test_a_damaged_file_is_not_converted_in_part(tmp_path):
     done = convert(folder, tmp_path / "new")
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert "is damaged, so only its beginning can be converted" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kept", [30, -4], ids=["no content", "a part of the content"])
+def test_a_damaged_text_of_a_folder_of_texts_is_named(tmp_path, kept):
+    for name, content in texts().items():
+        file = tmp_path / "in" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    damaged = tmp_path / "in" / "pos" / "39_7.txt"
+    damaged.write_bytes(gzip.compress(bytes(range(32, 127)) * 1_000)[:kept])
+    [*_, problem] = look(tmp_path / "in").problems
+    assert problem.message.startswith(f"{damaged}: ") and not problem.settings
+    done = convert(tmp_path / "in", tmp_path / "new")
+    assert (done.exit_code, done.stderr) == (2, f"{problem.message}\n")
     assert not (tmp_path / "new").exists()
 
 

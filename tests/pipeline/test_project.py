@@ -33,12 +33,13 @@ def test_the_paths_of_a_settings_file_are_relative_to_its_project(project, tmp_p
     other = tmp_path / "settings.yaml"
     other.write_text(
         "project: mine\ndata: {input_base: exports}\npaths: {root: gs://bucket/runs}\n"
-        "server: {sample_folder: requests}"
+        "server: {sample_folder: requests}\nbeam: {flink: {jars: jars}}"
     )
     config = load_config("settings.yaml", environ={})
     assert config.data.input_base == str(project / "exports")
     assert config.paths.root == "gs://bucket/runs"
     assert config.server.sample_folder == str(project / "requests")
+    assert config.beam.flink.jars == str(project / "jars")
 
 
 @pytest.mark.parametrize(

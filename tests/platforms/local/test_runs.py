@@ -91,10 +91,13 @@ def test_the_start_of_a_run_is_the_time_at_which_its_record_began(tmp_path):
 
 
 def test_a_killed_run_is_listed_and_the_list_may_be_json(metadata, call):
-    metadata.add_run("2027-01-01", {"training": {"model": "text_cnn"}}, NODES, state="RUNNING")
-    newest, *others = json.loads(call("runs", "--json")[1])
+    settings = {"training": {"model": "text_cnn"}, "data": {"input_base": "/käufe"}}
+    metadata.add_run("2027-01-01", settings, NODES, state="RUNNING")
+    printed = call("runs", "--json")[1]
+    newest, *others = json.loads(printed)
     found = (newest[key] for key in ("data", "model", "accuracy", "result"))
-    assert tuple(found) == ("sample", "text_cnn", None, "unfinished")
+    assert tuple(found) == ("/käufe", "text_cnn", None, "unfinished")
+    assert "/käufe" in printed
     assert 0.91234 in [row["accuracy"] for row in others]
 
 

@@ -196,6 +196,12 @@ def test_the_line_of_excel_in_a_joined_file_is_no_review(folder, monkeypatch, na
         ),
         ("last.csv", '"Good","It works",5\n"Bad","It broke",1\n', ["'title,text,label\\n'"]),
         ("four.csv", "5,Good,It works,B001\n1,Bad,It broke at once,B002\n", ["(4)", "label,"]),
+        # The words of labels may be longer than the texts.
+        (
+            "short.csv",
+            "12,positive,ok,9\n13,negative,bad,8\n",
+            ["(4)", "column1,label,text,column4"],
+        ),
         ("one.csv", "x" * 61 + "\n", ["no header", "(1)"]),
         # The numbers of rows are no labels, and numbers are no texts.
         (

@@ -308,11 +308,13 @@ def test_the_spellings_of_one_label(folder):
         "a",
         "a\u200b ",
         "\u200fa",
+        "__label__\u200ba",
         "2.5e-01",
     ]
     content = csv_lines(labels)
-    expect = ["1", "1", "1", "1", "-1", "-1", "a", "a", "a", "0.25"]
+    expect = ["1", "1", "1", "1", "-1", "-1", "a", "a", "a", "a", "0.25"]
     assert read(write(folder, "a.csv", content)) == (expect, [])
+    assert read(write(folder, "a.txt", fasttext_lines(["a", "\u200ba"]))) == (["a", "a"], [])
     flags = ["\U0001f3f4\U000e0067\U000e007f", "\U0001f3f4", "1e5", "2e+5"]
     assert read(write(folder, "b.csv", csv_lines(flags))) == (flags, [])
 
