@@ -510,3 +510,17 @@ def test_an_archive_damaged_in_its_first_line(folder, content):
     for kind in ("auto", "fasttext", "csv", "jsonl"):
         found = read(write(folder, "early.gz", archive), ReadOptions(format=kind))
         assert reasons(found)[-1:] == ["corrupt_archive"] and len(found) <= 2
+
+
+@pytest.mark.parametrize("reads_labels", [True, False])
+@pytest.mark.parametrize("rule", ["|{}|{}|\n", "{}+{}\n"])
+def test_the_header_of_a_table_with_aligned_columns_is_no_review(folder, rule, reads_labels):
+    # As `to_markdown` of pandas and psql write it: the texts are longer than any name.
+    texts = [f"a text of more than thirty characters, number {number}" for number in range(30)]
+    edge = "|" if rule.startswith("|") else ""
+    rows = [(" label ", f"{' text':60}"), *((f" {n % 2 + 1}     ", f" {t:59}") for n, t in enumerate(texts))]
+    lines = [f"{edge}{label}|{text}{edge}\n" for label, text in rows]
+    lines.insert(1, rule.format("-" * 7, "-" * 60))
+    found = read(write(folder, "table.txt", "".join(lines)), ReadOptions(reads_labels=reads_labels))
+    assert reasons(found) == ["repeated_header", *["Review"] * 30]
+    assert [review.text.strip() for review in found[1:]] == texts
