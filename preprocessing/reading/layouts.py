@@ -397,6 +397,8 @@ def _way(layout: Layout) -> str:
         # Without labels, fastText is plain text.
         return f"{format}: label {scale}" if layout.reads_labels else "lines of text"
     format += SEPARATORS[layout.dialect.separator]
+    if layout.dialect.escapes:
+        format += " with backslashes before special characters"
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
         label = f"label {scale}" if layout.reads_labels else "label (not read)"
