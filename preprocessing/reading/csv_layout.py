@@ -153,13 +153,14 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
 def _quotings(head: bytes, separator: str) -> Iterator[Dialect]:
     """Yield the possible dialects with a separator, of equally good ones the right one first."""
     dialect = Dialect(separator)
-    if _has_quote_escapes(head, separator):
-        yield dialect._replace(escapes=_QUOTE_ESCAPES)
-    yield dialect
-    if b'\\"' in head:
-        yield dialect._replace(escapes=_QUOTE_ESCAPES)
+    escaped = []
     if b"\\" + separator.encode() in head or b"\\\n" in head:
-        yield dialect._replace(escapes=f"{_QUOTE_ESCAPES}{separator}\n")
+        every = dialect._replace(escapes=f"{_QUOTE_ESCAPES}{separator}\n")
+        # MySQL escapes separators and line breaks, but no quotes, in fields without quotes.
+        escaped += [every, every._replace(quoted=False)]
+    if b'\\"' in head:
+        escaped.append(dialect._replace(escapes=_QUOTE_ESCAPES))
+    yield from [*escaped, dialect] if _has_quote_escapes(head, separator) else [dialect, *escaped]
     if separator == "\t" and b'"' in head:
         # Spreadsheets write quoted fields, and Amazon's own open data has lone quotes.
         yield dialect._replace(quoted=False)

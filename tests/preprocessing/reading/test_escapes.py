@@ -97,3 +97,22 @@ def test_escapes_of_line_breaks_are_read_as_databases_write_them(folder, separat
 def test_backslashes_of_other_files_are_characters(folder, texts, separator):
     data = written(texts, delimiter=separator)
     assert read_texts(write(folder, "plain.csv", data)) == expected(texts)
+
+
+@pytest.mark.parametrize("enclosed", [True, False])
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_escaped_separators_and_line_breaks_are_read_as_mysql_writes_them(
+    folder, separator, enclosed
+):
+    """As `SELECT ... INTO OUTFILE` does, with `OPTIONALLY ENCLOSED BY '"'` or without."""
+    special = ["\\", "\n", '"' if enclosed else separator]
+    escapes = str.maketrans({char: f"\\{char}" for char in special})
+    # Without the marks, a text in quotation marks is a quoted field.
+    texts = TEXTS if enclosed else [text for text in TEXTS if text != '"quoted"']
+    rows = [("label", "text", "note"), *records_of(texts)]
+    mark = '"' if enclosed else ""
+    data = "".join(
+        separator.join(f"{mark}{str(one).translate(escapes)}{mark}" for one in row) + "\n"
+        for row in rows
+    )
+    assert read_texts(write(folder, "outfile.csv", data)) == expected(texts)
