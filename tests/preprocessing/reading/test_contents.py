@@ -290,6 +290,24 @@ def test_joined_parquet_files_are_refused(folder, options):
         one_line(error, f"{path} is several Parquet files, one after the other")
 
 
+STRING_VIEW = (
+    "c-n1J%TB^T6rJMOupsWH=_FmSp^2m*nD~f+#VwXdeAPxHuq&mhETFYi(ckf({1=zr>9i0NPcrv;=G>dixZrgeVHU"
+    "G2Mln#CY7jyyc&M^ZB$UEqzsZ{a5GmRyj^}&mXa1Z~-a8?>x(;5#rOzl~v{BL3)Xx^Hh_D(aGz&kn2DuR$8s!GJO"
+    "k&`@hDvzJWZ2O>%`>YbgNfl4(mPbSNyIoouSt5Ym6Kh~HK#kWcEC%z_N8dltfC{_&}-m%_s<t{KmA8J5;y~a2avc"
+    "1*nl0u5Fmm<l-Fz<;8p|!fKgu9d61#)Z1cNE6g|hlnaJWsSO>NcqwLOf{L(3NyXd2N5_56>mDr<fN;m_jSmLkVMC"
+    "g4^#$Ga81|aTV=1T<yRbaTIL%&b-dg7<AZ(-I7lBDIQX}qbwhv|9|uj<FA?M}PPEqo&JO5gYkT>LG+&XaQS"
+)
+"""A Parquet file with a column of `string_view`, as pyarrow 26 writes it, in base 85."""
+
+
+@pytest.mark.skipif(hasattr(pa, "string_view"), reason="this pyarrow reads the type")
+def test_a_type_that_pyarrow_does_not_know_is_named(folder):
+    path = write(folder, "a.parquet", zlib.decompress(base64.b85decode(STRING_VIEW)))
+    with pytest.raises(InputError) as error:
+        detect_format(path, ReadOptions())
+    one_line(error, "a newer version of Arrow", "Unrecognized type:24", "store_schema=False")
+
+
 @pytest.mark.parametrize("end", ["aa", "ab", "001", "02"])
 def test_a_part_of_an_archive_is_refused_with_the_command_that_joins_the_parts(folder, end):
     path = write(folder, f"its reviews.csv.gz.{end}", gzip.compress(REVIEWS)[:200])
