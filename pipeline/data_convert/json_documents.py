@@ -176,8 +176,9 @@ def _table(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = value.get("data", value.get("rows"))
     if not isinstance(columns, list) or not isinstance(rows, list):
         return []
-    names = [one.get("name") if isinstance(one, dict) else one for one in columns]
-    if not all(isinstance(name, str) for name in names) or not _are_rows([names, *rows]):
+    named = [one.get("name") if isinstance(one, dict) else one for one in columns]
+    names = [name for name in named if isinstance(name, str)]
+    if len(names) < len(named) or not _are_rows([names, *rows]):
         return []
     return [dict(zip(names, row, strict=True)) for row in rows]
 
