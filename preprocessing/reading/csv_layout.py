@@ -189,11 +189,10 @@ def _has_line_escapes(head: bytes, dialect: Dialect) -> bool:
     found = {chr(code) for (code,) in set(_ESCAPE.findall(head))}
     if not found & set(_LINE_ESCAPES) or not found <= {*dialect.escapes, *_MISSING}:
         return False
-    if b'"' not in head:
-        return True
-    quoted = Dialect(dialect.separator)
-    is_quoted = _regularity(head, quoted) > _regularity(head, dialect)
-    return not is_quoted and _LONE_QUOTE.search(head) is not None
+    # A field may be in quotes, or end with a backslash.
+    if _regularity(head, dialect) < _regularity(head, Dialect(dialect.separator)):
+        return False
+    return b'"' not in head or _LONE_QUOTE.search(head) is not None
 
 
 def find_dialect(head: bytes, separator: str) -> Dialect:
