@@ -78,6 +78,8 @@ def settle_files(
         _, error, table = group[0]
         message = converted.message(str(error)) + _and_others(len(group), table)
         proposal = propose(table, options) if table else None
+        if table and proposal and _is_record(table, proposal.columns()):
+            proposal = None
         found = proposal.columns() if proposal else {}
         new = {role: name for role, name in found.items() if options.columns.get(role) != name}
         together = [*good, *(item[0] for item in group)]
@@ -145,6 +147,16 @@ def _reads(
         return False
     attempt = replace(options, columns={**options.columns, **columns}, task=EACH_TASK)
     return not any(isinstance(item, InputError) for item in inspections.inspect(files, attempt))
+
+
+def _is_record(table: Table, columns: Mapping[str, str]) -> bool:
+    """Return whether the names of the columns are a record, whose label other records have too.
+
+    Settings with these names would lose it. A further header has the name of the text as well.
+    """
+    label, text = columns.get(LABEL, ""), columns.get(TEXT, "")
+    alike = [one for one in table.records if label and one.get(label) == label]
+    return any(one.get(text) != text for one in alike)
 
 
 def _questions(proposal: Proposal) -> list[Problem]:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
+from preprocessing.reading.columns import KNOWN_LABELS, KNOWN_TEXTS
 from preprocessing.reading.contents import LISTS
 from preprocessing.reading.formats.jsonl import parse_object
 
@@ -22,6 +23,8 @@ the beginning of its first object."""
 _LEVELS = 4
 """The maximum number of objects around the list of records."""
 _BLANK = re.compile(r"[\s,]*")
+_ROW = re.compile(rb'\[\s*\[\s*(["\d\[\]{-]|true|false|null)')
+"""The beginning of a list of rows. A text may begin with `[[ASIN:`."""
 _LIST = re.compile(r"\[\s*(?=\{)")
 
 
@@ -45,7 +48,8 @@ def may_be_document(head: bytes, is_all: bool) -> bool:
         objects = sum(isinstance(parse_object(1, line), dict) for line in lines)
         if 2 * objects >= max(2, len(lines)):
             return False  # JSON lines after a broken one
-        return first.startswith(b"{") or first.strip() == b"[" or b"{" in first[:_START]
+        begins_a_list = first.strip() == b"[" or _ROW.match(first) or b"{" in first[:_START]
+        return first.startswith(b"{") or bool(begins_a_list)
     if isinstance(value, dict):
         # A line of its own is a record, unless it contains records.
         if not rest.strip():
@@ -90,7 +94,7 @@ def find_records(values: list[Any]) -> list[dict[str, Any]]:
       values: the values, one after the other.
     """
     if len(values) == 1:
-        return _records(values[0], _LEVELS)
+        return _records(values[0], _LEVELS) or _without_names(values[0])
     if values and all(map(_is_page, values)):
         return [record for page in values for record in _records(page, 1)]
     if values and all(isinstance(value, dict) for value in values):
@@ -138,15 +142,13 @@ def _records(value: Any, levels: int) -> list[dict[str, Any]]:
         objects = [one for one in value if isinstance(one, dict)]
         if objects and len(objects) == len(value):
             return objects
-        rows = [one for one in value if isinstance(one, list)]
-        are_even = len(rows) == len(value) > 1 and len(set(map(len, rows))) == 1
-        if are_even and all(isinstance(name, str) for name in rows[0]):
-            return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+        if _are_rows(value) and _are_names(value[0], value[1:]):
+            return [dict(zip(value[0], row, strict=True)) for row in value[1:]]
         return []
     if not isinstance(value, dict) or not levels:
         return []
-    if isinstance(value.get("columns"), list) and isinstance(value.get("data"), list):
-        return _records([value["columns"], *value["data"]], levels)  # pandas, orient="split"
+    if table := _table(value):
+        return table
     columns = list(value.values())
     if _are_columns(columns):
         return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -163,6 +165,48 @@ def _records(value: Any, levels: int) -> list[dict[str, Any]]:
         return [{name: part[key] for name, part in value.items()} for key in parts[0]]
     is_alike = all(keys & set(part) for part in parts)
     return parts if is_alike else inside  # objects by their ids
+
+
+def _table(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the records of an object with the names of columns and rows; empty for another one.
+
+    So pandas with orient="split", Datasette, and servers of SQL write a table.
+    """
+    columns = value.get("columns")
+    rows = value.get("data", value.get("rows"))
+    if not isinstance(columns, list) or not isinstance(rows, list):
+        return []
+    named = [one.get("name") if isinstance(one, dict) else one for one in columns]
+    names = [name for name in named if isinstance(name, str)]
+    if len(names) < len(named) or not _are_rows([names, *rows]):
+        return []
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _without_names(value: Any) -> list[dict[str, Any]]:
+    """Return the records of a list of rows without the names of their columns; otherwise none."""
+    is_table = isinstance(value, list) and _are_rows(value)
+    if not is_table or not any(isinstance(field, str) for field in value[0]):
+        return []
+    return [{f"column{number}": field for number, field in enumerate(row, 1)} for row in value]
+
+
+def _are_rows(values: list[Any]) -> bool:
+    """Return whether values are two or more lists of equal length."""
+    rows = [one for one in values if isinstance(one, list)]
+    return len(rows) == len(values) > 1 and len(set(map(len, rows))) == 1
+
+
+def _are_names(first: list[Any], others: list[list[Any]]) -> bool:
+    """Return whether the first row has the names of the columns.
+
+    One of them is that of a label or a text, or no other row repeats one, as rows repeat labels.
+    """
+    if not all(isinstance(name, str) for name in first) or len(set(first)) < len(first):
+        return False
+    if any(name.lower() in KNOWN_LABELS | KNOWN_TEXTS for name in first):
+        return True
+    return not any(name == field for row in others for name, field in zip(first, row, strict=True))
 
 
 def _are_columns(values: list[Any]) -> bool:

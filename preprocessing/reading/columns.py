@@ -41,11 +41,20 @@ class Columns(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """The syntax of a CSV file."""
+    """The syntax of a CSV file.
+
+    Attributes:
+      separator: the character between the fields.
+      quoted: whether a field may be in quotes. If not, a quote is a character like any other.
+      skips_blanks: whether blanks after a separator are skipped.
+      escapes: the characters before which a backslash is no part of the text: a quote, a
+        backslash, a separator, a line break, and `n`, `r` and `t`, which mean white space.
+    """
 
     separator: str = ","
-    quoted: bool = True  # if not, a quote is a character like any other
-    skips_blanks: bool = False  # whether blanks after a separator are skipped
+    quoted: bool = True
+    skips_blanks: bool = False
+    escapes: str = ""
 
 
 SEPARATORS = {

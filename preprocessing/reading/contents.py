@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import shlex
 import tarfile
 import zipfile
 from typing import NamedTuple
@@ -131,7 +132,7 @@ _KINDS = [
         ),
         # A statement ends its line, because a text may begin with `Set it to low; it`.
         (
-            rb"\s*((--|#|/\*)[^\n]*\n\s*)*"
+            rb"PGDMP|PGCOPY\n\xff|\s*((--|#|/\*|\\restrict )[^\n]*\n\s*)*"
             rb"(?i:create (table|database|schema) (if not exists )?\S+\s*[(;]"
             rb"|insert into \S+\s*(\([^)]*\)\s*)?(values|select)\b|drop table (if exists )?\S+;"
             rb"|set ([@\w.]+ ?=|\w+ to )[^\n]*;[ \t\r]*\n"
@@ -174,7 +175,7 @@ _KINDS = [
         # A supported archive is decompressed once. These bytes are an archive inside an archive.
         (
             rb"\xfd7zXZ\x00|BZh[1-9](1AY&SY|\x17rE8P\x90)|\x1f\x8b|\x28\xb5\x2f\xfd"
-            rb"|x[\x9c\xda]|x\x01(?=.{,500}\0)|\x89LZO\0"
+            rb"|x[\x9c\xda]|x[\x01\x5e](?=.{,500}\0)|\x89LZO\0"
             rb"|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07|\x04\x22\x4d\x18|\x1f\x9d|\xff\x06\0\0sNaPpY"
             rb"|\x5d\0\0[\0-\xff]{2}|LZIP\x01",
             "an archive",
@@ -194,10 +195,16 @@ _KINDS = [
             "export it with `sqlite3 -header -csv FILE 'SELECT * FROM TABLE' > NEW_FILE`, and read "
             "only the new file",
         ),
+        (
+            rb".{8}DUCK.{2}\0{6}",
+            "a DuckDB database",
+            "export it with `duckdb FILE \"COPY TABLE TO 'NEW_FILE' (FORMAT parquet)\"`, and read "
+            "only the new file",
+        ),
         (rb"ARROW1\0\0|FEA1", "an Arrow file", _pandas("read_feather('FILE')")),
         (
-            rb"\xff\xff\xff\xff.{3}\0\x10\0\0\0",
-            "a stream of Arrow, as `datasets` of Hugging Face writes it",
+            rb"\xff\xff\xff\xff.{3}\0[\4-\x40]\0\0\0",
+            "a stream of Arrow, as Polars and `datasets` of Hugging Face write it",
             'convert it with `python -c "import pyarrow as pa, pyarrow.parquet as pq; '
             "pq.write_table(pa.ipc.open_stream('FILE').read_all(), 'NEW_FILE')\"`, and read only "
             "the new file",
@@ -231,10 +238,30 @@ _KINDS = [
             "new file",
         ),
         (
+            rb'\s*"\{\s*""',
+            "lines of JSON in a field of CSV",
+            "write this field without its quotation marks, such as with `python3 -c "
+            '"import csv, sys; [print(row[0]) for row in csv.reader(sys.stdin)]" < FILE > NEW_FILE`'
+            ", and read only the new file",
+        ),
+        (
             rb"\x1e\s*\{",
             "JSON with record separators",
             "remove them, such as with `tr -d '\\036' < FILE > NEW_FILE`, and read only the new "
             "file",
+        ),
+        (
+            rb'\s*\{\s*"(splits": ?\["|_data_files": ?\[\s*\{\s*"filename|builder_name": ?"'
+            rb'|citation": ?"[^\n]*\n\s*"description")',
+            "a part of a dataset, as `save_to_disk` of Hugging Face writes it",
+            'export the dataset with `python3 -c "import datasets; d = datasets.load_from_disk('
+            "'FOLDER'); [part.to_parquet(f'{name}.parquet') for name, part in (d.items() if "
+            "isinstance(d, dict) else [('train', d)])]\"`, and read only the new files",
+        ),
+        (
+            rb"(?i)\s*(%[^\n]*\n\s*)*@relation\s[^\n]*\n\s*(%[^\n]*\n\s*)*@attribute\s",
+            "an ARFF file of Weka",
+            _EXPORT,
         ),
         # A list of objects or lists, the documents that pandas writes, and an object on many lines.
         # Each line of a file of JSON lines may begin with a list. A text may begin with `[[ASIN:`.
@@ -260,6 +287,10 @@ _UNFINISHED = re.compile(
     re.IGNORECASE,
 )
 """The names that browsers and other programs give to a file until its download is finished."""
+_PART = re.compile(
+    r"(?P<whole>.*\.(gz|tgz|bz2|zst|xz|zip|7z|tar))\.(a[a-z]|\d{2,3})", re.IGNORECASE | re.DOTALL
+)
+"""The names of the parts of an archive, as `split` writes them."""
 _FOR_FILE = re.compile(r"\bFILE\b")
 """A remedy with a command that reads the file."""
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -280,6 +311,13 @@ def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
     """
     if _UNFINISHED.fullmatch(path):
         raise InputError(f"{path} has the name of an unfinished download: {_FINISH}, or rename it")
+    part = _PART.fullmatch(path)
+    if part:
+        whole = shlex.quote(part["whole"])
+        raise InputError(
+            f"{path} has the name of a part of an archive: join the parts, such as with `cat "
+            f"{whole}.* > NEW_FILE`, and read only the new file"
+        )
     kind = find_kind(head)
     if kind:
         name, remedy = kind

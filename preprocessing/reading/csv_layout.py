@@ -18,6 +18,13 @@ from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, Rejected
 
 _RECORDS_INSPECTED = 20
 """Records in which a header is looked for."""
+_QUOTE_ESCAPES = '"\\'
+_LINE_ESCAPES, _MISSING = r"\bfnrtv", "0N"
+"""The characters behind a backslash in the tables of MySQL, PostgreSQL, Miller and jq, where no
+field has a line break. Those of _MISSING are a missing value and a NUL."""
+_ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+_LONE_QUOTE = re.compile(rb'(?:^|[\t|])[^"\t|\n][^\t|\n]*"', re.MULTILINE)
+"""A quotation mark in a field that does not begin with one, which is then no quoted field."""
 _NUMBER = re.compile(r"[-+]?\d*[.,]?\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -135,12 +142,57 @@ def _width(head: bytes, dialect: Dialect) -> int:
 def _dialects(head: bytes) -> Iterator[Dialect]:
     """Yield the possible dialects of a CSV file, the most frequent one first."""
     for separator in SEPARATORS:
-        dialect = Dialect(separator)
-        if separator == "\t" and b'"' in head:
-            # Spreadsheets write quoted fields, and Amazon's own open data has lone quotes.
-            plain = dialect._replace(quoted=False)
-            dialect = max(dialect, plain, key=lambda one: _regular_records(head, one))
+        plain = Dialect(separator, quoted=False, escapes=f"{_LINE_ESCAPES}{separator}")
+        if separator in "\t|" and _has_line_escapes(head, plain):
+            yield plain
+            continue
+        dialect = max(_quotings(head, separator), key=lambda one: _regularity(head, one))
         yield dialect._replace(skips_blanks=dialect.quoted and _has_blanks(head, dialect))
+
+
+def _quotings(head: bytes, separator: str) -> Iterator[Dialect]:
+    """Yield the possible dialects with a separator, of equally good ones the right one first."""
+    dialect = Dialect(separator)
+    escaped = []
+    if b"\\" + separator.encode() in head or b"\\\n" in head:
+        every = dialect._replace(escapes=f"{_QUOTE_ESCAPES}{separator}\n")
+        # MySQL escapes separators and line breaks, but no quotes, in fields without quotes.
+        escaped += [every, every._replace(quoted=False)]
+    if b'\\"' in head:
+        escaped.append(dialect._replace(escapes=_QUOTE_ESCAPES))
+    yield from [*escaped, dialect] if _has_quote_escapes(head, separator) else [dialect, *escaped]
+    if separator == "\t" and b'"' in head:
+        # Spreadsheets write quoted fields, and Amazon's own open data has lone quotes.
+        yield dialect._replace(quoted=False)
+
+
+def _has_quote_escapes(head: bytes, separator: str) -> bool:
+    """Return whether all quotes within fields are behind backslashes.
+
+    Those of fields without quotes around them do not change the number of fields.
+    """
+    outside = re.escape(separator.encode()) + rb"\r\n"
+    within = re.compile(rb'[^%b]"[^%b]' % (outside, outside))
+    return b'\\"' in head and not within.search(head.replace(b'\\"', b""))
+
+
+def _has_line_escapes(head: bytes, dialect: Dialect) -> bool:
+    """Return whether the fields have escapes such as `\\n` in place of line breaks and separators.
+
+    Databases write such tables, with tabs or `|`. No field is quoted, and each backslash begins an
+    escape.
+
+    Args:
+      head: the beginning of the file.
+      dialect: the dialect with these escapes.
+    """
+    found = {chr(code) for (code,) in set(_ESCAPE.findall(head))}
+    if not found & set(_LINE_ESCAPES) or not found <= {*dialect.escapes, *_MISSING}:
+        return False
+    # A field may be in quotes, or end with a backslash.
+    if _regularity(head, dialect) < _regularity(head, Dialect(dialect.separator)):
+        return False
+    return b'"' not in head or _LONE_QUOTE.search(head) is not None
 
 
 def find_dialect(head: bytes, separator: str) -> Dialect:
@@ -167,10 +219,15 @@ def _has_blanks(head: bytes, dialect: Dialect) -> bool:
     return before_quotes.search(first) is not None or len(found) >= max(1, records / 2)
 
 
-@lru_cache(maxsize=8)  # the search for columns, for a late header and for the widest record
+@lru_cache(maxsize=16)  # the search for columns, for a late header and for the widest record
 def _widths(head: bytes, dialect: Dialect) -> tuple[int, ...]:
     """Return the number of fields of each record."""
     return tuple(len(fields) for fields in head_records(head, dialect))
+
+
+def _regularity(head: bytes, dialect: Dialect) -> tuple[int, int]:
+    """Return the number of regular records, and the negative number of all, to compare dialects."""
+    return _regular_records(head, dialect), -len(_widths(head, dialect))
 
 
 def _regular_records(head: bytes, dialect: Dialect) -> int:

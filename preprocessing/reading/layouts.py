@@ -133,7 +133,8 @@ def choose_layouts(
     """
     layouts = _with_scale(found, options, served_scale)
     if options.reads_labels:
-        if options.columns and all(layout.columns is None for layout in layouts):
+        read = [layout for layout in layouts if layout.format != "empty"]
+        if options.columns and read and all(layout.columns is None for layout in read):
             name, column = next(iter(options.columns.items()))
             raise InputError(
                 f"data.columns.{name} is '{column}', but every file is fastText, which has no "
@@ -397,6 +398,8 @@ def _way(layout: Layout) -> str:
         # Without labels, fastText is plain text.
         return f"{format}: label {scale}" if layout.reads_labels else "lines of text"
     format += SEPARATORS[layout.dialect.separator]
+    if layout.dialect.escapes:
+        format += " with backslashes before special characters"
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
         label = f"label {scale}" if layout.reads_labels else "label (not read)"

@@ -103,7 +103,8 @@ def _headed(item: Inspection) -> _Headed:
     columns = layout.columns or HEADERLESS
     header = Header(layout.header or (), layout.dialect.separator, item.path)
     head, _ = read_head(item.path)
-    records = csv.sample(head, layout, is_head=True)[:_RECORDS]
+    # The first records have only some of many classes.
+    records = csv.sample(head, layout, is_head=True)
     labels = (label_name(record.get(columns.label or "")) for record in records)
     return _Headed(header, columns, frozenset(labels))
 

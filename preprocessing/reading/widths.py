@@ -133,8 +133,9 @@ def _other_separator(head: bytes, layout: Layout) -> str | None:
     if len(layout.header or ()) < 2:
         # With any separator that the records lack, each of them has one field.
         return None
-    for separator in SEPARATORS:
-        dialect = Dialect(separator, quoted=layout.dialect.quoted)
+    own = layout.dialect.separator
+    for separator in (one for one in SEPARATORS if one != own):
+        dialect = layout.dialect._replace(separator=separator)
         widths = [len(fields) for fields in head_records(head, dialect)][1:]
         if widths.count(len(layout.header or ())) >= max(_LEAST, _MOST * len(widths)):
             return separator

@@ -930,3 +930,19 @@ def test_a_label_of_the_test_file_alone_is_left_out_by_a_mapping(tmp_path):
     labels = yaml.safe_load(problem.settings)["data"]["labels"]
     assert labels == {"New": None, "a": "a", "b": "b"}
     assert look(folder, f"data.labels={json.dumps(labels)}", splits).starts
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_a_record_in_place_of_a_header_is_never_proposed_as_names(tmp_path, separator):
+    """The settings would lose this record, as the message without them shows."""
+    rows = [f"My order {n} has not arrived.{separator}topic {n % 7}\n" for n in range(200)]
+    folder = write(tmp_path, export__csv="".join(rows))
+    check = look(folder, "data.labels=each")
+    [problem] = check.problems
+    assert "has no header with the names of its columns (2)" in problem.message
+    assert not problem.settings and not check.is_settled
+    # With a header the columns are proposed.
+    folder = write(tmp_path, export__csv="".join([f"Frage{separator}Antwort\n", *rows]))
+    check = look(folder, "data.labels=each")
+    columns = yaml.safe_load(check.settings)["data"]["columns"]
+    assert columns == {"label": "Antwort", "text": "Frage"}

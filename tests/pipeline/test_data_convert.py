@@ -80,6 +80,31 @@ def test_the_records_of_a_document(name):
     assert read_records(content, is_all=True) == RECORDS
 
 
+@pytest.mark.parametrize("space", ["", "\n "])
+def test_rows_without_names_lose_no_record(space):
+    """As pandas writes them with orient="values", and SQLite with --arrays."""
+    for first in (1, "good"):
+        rows = [[first, "a text"], [first, "another text"], ["bad", "a third text"]]
+        lines = f",{space}".join(map(json.dumps, rows))
+        content = f"[{space}{lines}]".encode()
+        assert may_be_document(content, is_all=True)
+        records = [{"column1": label, "column2": text} for label, text in rows]
+        assert read_records(content, is_all=True) == records
+
+
+@pytest.mark.parametrize("names", [["label", "text"], ["Antwort", "Frage"]])
+def test_rows_with_names_are_records(names):
+    rows = [["good", "text"], ["bad", "a text"]]
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    columns = [{"name": name, "type": "text"} for name in names]
+    for document in (
+        [names, *rows],
+        {"columns": names, "rows": rows, "truncated": False},
+        {"columns": columns, "rows": rows},
+    ):
+        assert read_records(dumped(document), is_all=True) == records
+
+
 @pytest.mark.parametrize(
     "content",
     [

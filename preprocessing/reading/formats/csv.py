@@ -122,7 +122,8 @@ class _Header:
         self.names = _names(layout)
         self._own = self.names if layout.header else []
         self._by_lower = {name.lower(): name for name in self._own}
-        self.longest = max(_LONGEST_NAME, *map(len, self.names))
+        # Programs that align the columns of a table pad the names of a header with blanks.
+        self.longest = max(_LONGEST_NAME, *map(len, layout.header or self.names))
         self._chosen = {role: name for role, name in layout.chosen.items() if name}
         # Every header has the name of a text, or all names of the first header.
         own = max(self._by_lower, key=len, default=TEXT)

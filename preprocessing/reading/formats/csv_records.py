@@ -4,8 +4,9 @@ If a record breaks the rules of quoting, or is still open after 1 MB or at the e
 its first line is rejected, and reading continues at the next line. Every line then belongs to
 exactly one record, which is read or rejected. A record that is truncated by damage to an archive is
 rejected as a whole, because its lines alone would be misread as records. A carriage return within a
-line is a character of its field, because pandas writes it without quotes. Byte order marks before a
-record are skipped: in a file that was joined from several, each of them may have begun with one.
+line is a character of its field, because pandas writes it without quotes. A backslash may change
+the meaning of the next character, see `Dialect.escapes`. Byte order marks before a record are
+skipped: in a file that was joined from several, each of them may have begun with one.
 
 A quote that is not closed may also end at a lone quote of a later record, such as `24"`, and all
 lines between them are then one valid field. If nearly each line of such a record behind the first
@@ -23,6 +24,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -51,6 +53,16 @@ from preprocessing.reading.records import (
 _NUL = "\udc00"
 # The replacement of a carriage return within a line, which the csv module refuses without quotes.
 _CR = "\udc01"
+# What a character means behind a backslash, see `Dialect.escapes`, and its replacement.
+_MEANINGS = {
+    **{char: char for char in '"\\,;|\t\n'},
+    **dict(zip("bfnrtv", "\b\f\n\r\t\v", strict=True)),
+}
+_REPLACED = {char: chr(0xDC02 + number) for number, char in enumerate(_MEANINGS)}
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_RESTORED = str.maketrans(
+    {_NUL: "\0", _CR: "\r", **{_REPLACED[char]: meaning for char, meaning in _MEANINGS.items()}}
+)
 _READ = 1 << 20
 _MAX_READ_AGAIN = 1 << 25
 """Maximum bytes of a file that are read again after open quotes."""
@@ -84,14 +96,15 @@ class Lines:
 
     Attributes:
       position: the number of the first line of the current record, from 1.
-      is_changed: whether the current record has a NUL, or a carriage return within a line, which
-        are replaced for the csv.reader.
+      is_changed: whether the current record has a NUL, a carriage return within a line, or a
+        backslash, which are replaced for the csv.reader.
       lost: the number of bytes so far in lines that are too long or contain several records, and in
         long runs of NUL or 0xFF.
     """
 
     def __init__(self, stream: BinaryIO, dialect: Dialect) -> None:
         self._fresh = self._numbered_lines(stream, dialect)
+        self._escapes = dialect.escapes
         self._again: deque[tuple[int, bytes | None]] = deque()
         self._taken: list[tuple[int, bytes | None]] = []
         self._size = 0
@@ -106,6 +119,26 @@ class Lines:
         return self
 
     def __next__(self) -> str:
+        text = self._take()
+        if self._escapes and "\\" in text:
+            self.is_changed = True
+            text = _without_escapes(text, self._escapes)
+            # An escaped line break is not the end of the record.
+            while "\n" in self._escapes and text.endswith("\\"):
+                try:
+                    text = _without_escapes(f"{text}\n{self._take()}", self._escapes)
+                except StopIteration:
+                    break
+        return text + "\n"
+
+    def _take(self) -> str:
+        """Return the next line, in which the csv.reader accepts all characters.
+
+        Raises:
+          StopIteration: there is no further line.
+          _TooLong: the line, or the record so far, is too long.
+          CorruptArchive: the archive is damaged here.
+        """
         if not self._taken:
             # Set before the line is read, because damage to an archive may truncate this line.
             self.position = self._again[0][0] if self._again else self._last + 1
@@ -128,11 +161,11 @@ class Lines:
             inside = text.rstrip("\r")
             self.is_changed = self.is_changed or "\r" in inside
             text = inside.replace("\r", _CR) + text[len(inside) :]
-        return text + "\n"
+        return text
 
     def restored(self, record: list[str]) -> list[str]:
         """Return the fields of a record, with the characters in place of their replacements."""
-        return [field.replace(_CR, "\r").replace(_NUL, "\0") for field in record]
+        return [field.translate(_RESTORED) for field in record]
 
     def next_record(self) -> None:
         """Discard the lines of the record that was read."""
@@ -279,6 +312,8 @@ def _are_reviews(
 def _fields(line: bytes, dialect: Dialect) -> list[str]:
     """Return the fields of a record on one line; none if it is blank or breaks the rules."""
     text = line.decode("utf-8", "surrogateescape").rstrip("\r")
+    if dialect.escapes:
+        text = _without_escapes(text, dialect.escapes)
     # A new reader takes ten times as long, and most lines of texts have no quotes.
     if _QUOTE not in text and not dialect.skips_blanks:
         return text.split(dialect.separator)
@@ -286,6 +321,15 @@ def _fields(line: bytes, dialect: Dialect) -> list[str]:
         return next(_reader([text.replace("\0", _NUL).replace("\r", _CR)], dialect))
     except csv.Error:
         return []
+
+
+def _without_escapes(line: str, escapes: str) -> str:
+    """Return a line with one character in place of each backslash and a character of `escapes`."""
+
+    def replaced(found: re.Match[str]) -> str:
+        return _REPLACED[found[1]] if found[1] in escapes else found[0]
+
+    return _ESCAPE.sub(replaced, line)
 
 
 def _cause(error: str, line: str, dialect: Dialect) -> str:
@@ -300,7 +344,7 @@ def _cause(error: str, line: str, dialect: Dialect) -> str:
         return _OPEN_QUOTE
     if f"{_QUOTE}\r" in line:  # within a text there may be carriage returns too
         return RETURNS
-    if r"\"" in line:
+    if r"\"" in line and not dialect.escapes:
         return "a quotation mark after a backslash"
     if f'" {dialect.separator}' in line:
         return "a blank between a quotation mark and a separator"

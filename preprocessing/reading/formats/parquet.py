@@ -39,6 +39,8 @@ _LENGTH_BYTES = 4
 _MOST_AFTER_ROWS = 1 << 26
 """Maximum bytes between the rows of a file and its index, such as those of Bloom filters, in which
 the beginning of another file is looked for."""
+_NEW_TYPE = "Unrecognized type"
+"""A part of the message about a type such as `string_view`, which newer programs write."""
 _DAMAGED = (OSError, ValueError, pa.ArrowException)
 
 
@@ -50,14 +52,21 @@ def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
       stream: the content of the file. A stream that is not seekable is copied to a temporary file.
 
     Raises:
-      InputError: the file is not a Parquet file, or it is damaged or truncated. A truncated file
-        has no index, because the index is at the end.
+      InputError: the file is not a Parquet file, has a type that this pyarrow does not know, or is
+        damaged or truncated. A truncated file has no index, because the index is at the end.
     """
     try:
         return pq.ParquetFile(_seekable(stream))
     # pyarrow-hotfix raises the RuntimeError for a column of Python objects.
     except (CorruptArchive, RuntimeError, *_DAMAGED) as error:
         reason = str(error).partition("\n")[0]
+        if _NEW_TYPE in reason:
+            raise InputError(
+                f"{path} has a type of a newer version of Arrow than that of pyarrow "
+                f"{pa.__version__} ({reason}): write it again with the pyarrow that wrote it, such "
+                'as with `python3 -c "import pyarrow.parquet as pq; pq.write_table(pq.read_table('
+                "'FILE'), 'NEW_FILE', store_schema=False)\"`, and read only the new file"
+            ) from error
         raise InputError(
             f"{path} cannot be opened as a Parquet file: {reason}; it is damaged, incomplete "
             "(download it again) or of another format (set data.format)"

@@ -61,7 +61,7 @@ def orc_bytes():
 
 
 ENDS = ("", "-le", "-be")
-ZLIB = [zlib.compress(100 * REVIEWS, level) for level in (1, 6, 9)]
+ZLIB = [zlib.compress(100 * REVIEWS, level) for level in (1, 5, 6, 9)]
 CONTENTS = {
     "a tar archive": [tar()],
     "a zip archive": [zipped("train.ft.txt"), zipped()],
@@ -115,6 +115,10 @@ CONTENTS = {
         b"insert into r (rating,\n text) select 5, 'x';\n",
         b"create table r (rating int, text text);\ninsert into r values (5, 'x');\n",
         b"COPY public.r (rating, text) FROM stdin;\n5\tgood\n",
+        b"--\n-- PostgreSQL database dump\n--\n\n\\restrict 71mnxJ8F\n\n-- by pg_dump 15.18\n\n"
+        b"SET statement_timeout = 0;\n",
+        b"PGDMP\1\x0e\0\4\x08\1\1\1\0",
+        b"PGCOPY\n\xff\r\n\0\0\0\0\0",
     ],
     "a file with a field of a record on each line": [
         b"product/productId: B001\nreview/score: 5.0\nreview/text: good\n\n"
@@ -130,7 +134,20 @@ CONTENTS = {
     "a torrent": [b"d8:announce34:http://tracker.example/announce13:creation date"],
     "an SQLite database": [b"SQLite format 3\0\x10\0\x01\x01"],
     "an Arrow file": [arrow(pa.ipc.new_file), b"FEA1\0\0\0\0"],
-    "a stream of Arrow, as `datasets` of Hugging Face writes it": [arrow(pa.ipc.new_stream)],
+    "a stream of Arrow, as Polars and `datasets` of Hugging Face write it": [
+        arrow(pa.ipc.new_stream),
+        b"\xff\xff\xff\xff\xa0\0\0\0\4\0\0\0\xf2\xff\xff\xff\x14\0\0\0\4\0\1\0",
+    ],
+    "a part of a dataset, as `save_to_disk` of Hugging Face writes it": [
+        b'{"splits": ["train", "test"]}',
+        b'{\n  "_data_files": [\n    {\n      "filename": "data-00000-of-00001.arrow"\n    }\n  ],',
+        b'{\n  "citation": "",\n  "description": "",\n  "features": {\n    "text": {',
+        b'{\n  "builder_name": "csv",\n  "citation": "",\n',
+    ],
+    "an ARFF file of Weka": [
+        b"% 1. Title: reviews\n%\n@RELATION reviews\n\n@ATTRIBUTE text STRING\n@DATA\n",
+    ],
+    "a DuckDB database": [b"\x8b)\xb6c\xc86)dDUCK\xe7\3\0\0\0\0\0\0" + bytes(90)],
     "an ORC file": [orc_bytes()],
     "an Avro file": [b"Obj\x01\x04\x16avro.schema"],
     "an encrypted file": [
@@ -162,6 +179,7 @@ CONTENTS = {
         b'["rating", "text"]\n[5, "x"]\n',
         b'[5, "x", "y"]\r\n[1, "z", "u"]\r\n',
     ],
+    "lines of JSON in a field of CSV": [b'"{""rating"": 5, ""text"": ""x""}"\n'],
     "lines of JSON within quotation marks": [rb'"{\"rating\": 5, \"text\": \"x\"}"'],
     "JSON with record separators": [b'\x1e{"rating": 5, "text": "x"}\n\x1e{"rating": 1}\n'],
 }
@@ -270,6 +288,38 @@ def test_joined_parquet_files_are_refused(folder, options):
         with pytest.raises(InputError) as error:
             read(path)
         one_line(error, f"{path} is several Parquet files, one after the other")
+
+
+STRING_VIEW = (
+    "c-n1J%TB^T6rJMOupsWH=_FmSp^2m*nD~f+#VwXdeAPxHuq&mhETFYi(ckf({1=zr>9i0NPcrv;=G>dixZrgeVHU"
+    "G2Mln#CY7jyyc&M^ZB$UEqzsZ{a5GmRyj^}&mXa1Z~-a8?>x(;5#rOzl~v{BL3)Xx^Hh_D(aGz&kn2DuR$8s!GJO"
+    "k&`@hDvzJWZ2O>%`>YbgNfl4(mPbSNyIoouSt5Ym6Kh~HK#kWcEC%z_N8dltfC{_&}-m%_s<t{KmA8J5;y~a2avc"
+    "1*nl0u5Fmm<l-Fz<;8p|!fKgu9d61#)Z1cNE6g|hlnaJWsSO>NcqwLOf{L(3NyXd2N5_56>mDr<fN;m_jSmLkVMC"
+    "g4^#$Ga81|aTV=1T<yRbaTIL%&b-dg7<AZ(-I7lBDIQX}qbwhv|9|uj<FA?M}PPEqo&JO5gYkT>LG+&XaQS"
+)
+"""A Parquet file with a column of `string_view`, as pyarrow 26 writes it, in base 85."""
+
+
+@pytest.mark.skipif(hasattr(pa, "string_view"), reason="this pyarrow reads the type")
+def test_a_type_that_pyarrow_does_not_know_is_named(folder):
+    path = write(folder, "a.parquet", zlib.decompress(base64.b85decode(STRING_VIEW)))
+    with pytest.raises(InputError) as error:
+        detect_format(path, ReadOptions())
+    one_line(error, "a newer version of Arrow", "Unrecognized type:24", "store_schema=False")
+
+
+@pytest.mark.parametrize("end", ["aa", "ab", "001", "02"])
+def test_a_part_of_an_archive_is_refused_with_the_command_that_joins_the_parts(folder, end):
+    path = write(folder, f"its reviews.csv.gz.{end}", gzip.compress(REVIEWS)[:200])
+    with pytest.raises(InputError) as error:
+        detect_format(path, ReadOptions())
+    joined = f"`cat '{folder}/its reviews.csv.gz'.* > NEW_FILE`"
+    one_line(error, f"{path} has the name of a part of an archive: join the parts", joined)
+
+
+@pytest.mark.parametrize("name", ["a.tar.gz", "part-aa", "reviews.gz.1", "a.zip.csv"])
+def test_other_names_are_no_parts_of_archives(folder, name):
+    assert len(read(write(folder, name, gzip.compress(REVIEWS)))) == 40
 
 
 def test_a_review_may_begin_like_other_content(folder):

@@ -108,6 +108,11 @@ def test_fasttext_and_files_with_columns_have_scales_of_their_own(tmp_path):
     assert scales(tmp_path) == {"a.ft.txt": "1 and 2", "b.csv": "0 and 1", "c.csv": "1 to 5"}
 
 
+def test_an_empty_file_is_not_called_fasttext_if_columns_are_set(tmp_path):
+    write(tmp_path, "reviews.csv", "")
+    assert list(scales(tmp_path, ReadOptions(columns={"text": "body"}))) == ["reviews.csv"]
+
+
 def test_names_of_columns_are_refused_if_every_file_is_fasttext(tmp_path):
     options = ReadOptions(columns={"title": "head"})
     write(tmp_path, "a.ft.txt", content("fasttext", [1, 2]))

@@ -141,7 +141,6 @@ def test_rejected_csv_records(folder):
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
-        (r'5,"a \"good\" word",b', "a quotation mark after a backslash"),
         ('5,"a" ,b', "a blank between a quotation mark and a separator"),
         ('5,a,"b" ', "a blank between a quotation mark and the end of the line"),
         ('5,"a "good" word",b', "a single quotation mark within a quoted field"),
@@ -154,6 +153,14 @@ def test_the_detail_of_broken_csv_is_its_cause(folder, line, cause):
     path = write(folder, "cause.csv", f"rating,title,text\n5,t,b\n{line}\n1,t,b\n1,t,b\n")
     [wrong] = [record for record in read(path) if isinstance(record, Rejected)]
     assert wrong.reason == "broken_csv" and wrong.detail.startswith(f"{cause}: ")
+
+
+def test_a_backslash_before_a_quote_is_the_cause_if_other_fields_end_with_a_backslash(folder):
+    rows = [r'5,"a \"good\" word",b', *2 * [r'1,"C:\",b']]
+    found = read(write(folder, "mixed.csv", "\n".join(["rating,title,text", *rows])))
+    assert reasons(found) == ["broken_csv", "Review", "Review"]
+    assert found[0].detail.startswith("a quotation mark after a backslash: ")
+    assert found[1].text == "C:\\: b"
 
 
 # Each is followed by a field of text.
@@ -510,3 +517,20 @@ def test_an_archive_damaged_in_its_first_line(folder, content):
     for kind in ("auto", "fasttext", "csv", "jsonl"):
         found = read(write(folder, "early.gz", archive), ReadOptions(format=kind))
         assert reasons(found)[-1:] == ["corrupt_archive"] and len(found) <= 2
+
+
+@pytest.mark.parametrize("reads_labels", [True, False])
+@pytest.mark.parametrize("rule", ["|{}|{}|\n", "{}+{}\n"])
+def test_the_header_of_a_table_with_aligned_columns_is_no_review(folder, rule, reads_labels):
+    # As `to_markdown` of pandas and psql write it: the texts are longer than any name.
+    texts = [f"a text of more than thirty characters, number {number}" for number in range(30)]
+    edge = "|" if rule.startswith("|") else ""
+    rows = [
+        (" label ", f"{' text':60}"),
+        *((f" {n % 2 + 1}     ", f" {t:59}") for n, t in enumerate(texts)),
+    ]
+    lines = [f"{edge}{label}|{text}{edge}\n" for label, text in rows]
+    lines.insert(1, rule.format("-" * 7, "-" * 60))
+    found = read(write(folder, "table.txt", "".join(lines)), ReadOptions(reads_labels=reads_labels))
+    assert reasons(found) == ["repeated_header", *["Review"] * 30]
+    assert [review.text.strip() for review in found[1:]] == texts

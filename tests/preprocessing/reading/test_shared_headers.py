@@ -153,6 +153,15 @@ def test_two_columns_without_a_header_are_a_label_and_a_text(tmp_path, header, o
     assert part.header is None
 
 
+def test_the_parts_of_a_table_with_many_classes_share_its_header(tmp_path):
+    lines = [f"text {n},class {n * 37 % 77}\n" for n in range(800)]
+    for part in range(4):
+        header = "text,label\n" if part == 0 else ""
+        write(tmp_path, f"part-a{part}", header + "".join(lines[part * 200 : part * 200 + 200]))
+    _, layouts = layouts_of(tmp_path, EACH)
+    assert [layout.header for layout in layouts] == 4 * [("text", "label")]
+
+
 def test_a_file_with_unknown_columns_has_no_header_of_another_file_without_labels(tmp_path):
     write(tmp_path, "a.csv", "id,text\n" + rows("{n},text {n}", 0))
     write(tmp_path, "b.csv", "remark,user\n" + rows("text {n},user {n}", 30))
