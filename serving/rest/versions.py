@@ -6,6 +6,8 @@ import asyncio
 import gc
 import logging
 import os
+import time
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
@@ -17,11 +19,24 @@ from serving.versions import NoModelError, versions
 
 _MAX_CHARACTERS = 300
 """Greatest number of characters of the reason why a version is rejected."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
+"""Seconds after which a rejected version is loaded again; the pause doubles after each attempt."""
 _log = logging.getLogger(__name__)
 
 Files = list[tuple[str, int, int]]
 """The name, the size in bytes and the time of the last change in nanoseconds, for each file of a
 version, sorted."""
+
+
+@dataclass
+class _Found:
+    """The files of a version when they were found, and the next attempt to load them."""
+
+    files: Files
+    retry: float = 0.0
+    """The time of the attempt, by the monotonic clock; 0: now."""
+    pause: float = 0.0
+    """Seconds between the last attempt and the next one; 0: there was no attempt."""
 
 
 class _State(NamedTuple):
@@ -66,7 +81,7 @@ class ServedVersions:
         self.folder = folder
         self._metrics = metrics
         self._states: dict[int, _State] = {}  # version -> its state
-        self._rejected: dict[int, Files] = {}  # version -> its files when it was loaded
+        self._found: dict[int, _Found] = {}  # version -> its files
         model = self._load_newer()
         if model is not None:
             self.current = model
@@ -135,24 +150,38 @@ class ServedVersions:
             number = int(os.path.basename(path))
             if number == current:
                 return None
-            # A version that is copied file by file may become complete after its first load failed.
-            files = _files(path)
-            if self._rejected.get(number) == files:
+            found, files = self._found.get(number), _files(path)
+            if found is None or found.files != files:
+                found = self._found[number] = _Found(files)
+                # A version that is copied file by file may be incomplete. So a running server waits
+                # until the files remain the same for a poll.
+                if current is not None:
+                    continue
+            # The files may be complete, and the reason of the rejection temporary: missing rights,
+            # too many open files, a bucket that does not respond.
+            if time.monotonic() < found.retry:
                 continue
             # A replaced model has cycles of references, and would stay in memory for many versions.
             gc.collect()
             try:
                 model = LoadedModel(path)
             except Exception as error:  # a damaged file can raise any exception
-                problem = cause(error)[:_MAX_CHARACTERS]
-                self._rejected[number] = files
-                self._states[number] = _State("END", problem)
-                self._metrics.loads.labels("rejected").inc()
-                _log.error("%s is rejected: it cannot be served: %s", path, problem)
+                self._reject(number, path, cause(error)[:_MAX_CHARACTERS])
             else:
                 self._metrics.loads.labels("loaded").inc()
                 return model
         return None
+
+    def _reject(self, number: int, path: str, problem: str) -> None:
+        """Record why a version cannot be loaded; log it if an attempt before had another reason."""
+        found = self._found[number]
+        found.pause = min(2 * found.pause or _FIRST_PAUSE, _LONGEST_PAUSE)
+        found.retry = time.monotonic() + found.pause
+        self._metrics.loads.labels("rejected").inc()
+        state = _State("END", problem)
+        if self._states.get(number) != state:
+            _log.error("%s is rejected: it cannot be served: %s", path, problem)
+        self._states[number] = state
 
 
 def _files(path: str) -> Files:
