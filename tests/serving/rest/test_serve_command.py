@@ -1,7 +1,9 @@
 """`amazon-reviews serve` as a process, and `predict` with a running server."""
 
+import contextlib
 import json
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -33,7 +35,8 @@ def server(root):
         yield found
 
 
-def test_sigterm_completes_accepted_requests(server, root):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_sigterm_completes_accepted_requests(server, root, number):
     process, address, lines = server
     assert lines[0] == f"version 1 of {root}/serving\n"
     assert address.is_well()
@@ -43,7 +46,7 @@ def test_sigterm_completes_accepted_requests(server, root):
         # The headers and a part of the body: the request is accepted.
         connection.sendall(head + body[:10])
         time.sleep(0.2)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         wait(lambda: not address.accepts())
         assert idle.recv(1) == b""
         connection.sendall(body[10:])
@@ -77,6 +80,20 @@ def test_every_line_of_the_log_has_its_time_and_level(server):
     assert len([line for line in lines if " answered with HTTP 400: " in line]) == 1
     form = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (INFO|WARNING) \S")
     assert [line for line in lines if not form.match(line)] == []
+
+
+def test_more_connections_than_a_shell_allows_are_answered(root):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (50, hard))
+    try:
+        with serving(root) as (_, address, _), contextlib.ExitStack() as opened:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            clients = [opened.enter_context(address.connect()) for _ in range(100)]
+            for client in clients:
+                client.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert {client.recv(15) for client in clients} == {b"HTTP/1.1 200 OK"}
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.exhaustive
@@ -118,6 +135,33 @@ def test_an_address_that_cannot_be_used_is_one_line(host):
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=rf"^server.host, server.port: {host}:{port} cannot"):
             open_socket(Server(host=host, port=port))
+
+
+def test_the_first_address_of_a_name_that_this_machine_has_is_used(monkeypatch):
+    """A container often has `::1 localhost` in /etc/hosts, and no IPv6."""
+    resolve = socket.getaddrinfo
+
+    def both(host, *arguments, **words):
+        foreign = resolve("192.0.2.1", *arguments, **words)  # it is for documentation only
+        return foreign + resolve("127.0.0.1", *arguments, **words)
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    with open_socket(Server(host="localhost", port=0)) as bound:
+        assert bound.getsockname()[0] == "127.0.0.1"
+
+
+def test_another_server_at_the_first_address_is_not_evaded(monkeypatch):
+    resolve = socket.getaddrinfo
+
+    def both(host, *arguments, **words):
+        found = [resolve(one, *arguments, **words) for one in ("127.0.0.1", "127.0.0.2")]
+        return [*found[0], *found[1]]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"localhost:{port} cannot be used: Address already"):
+            open_socket(Server(host="localhost", port=port))
 
 
 def test_a_server_that_began_to_listen_while_the_model_was_loaded_is_one_line():
