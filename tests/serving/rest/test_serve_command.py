@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import resource
 import signal
@@ -120,6 +121,28 @@ def test_predict_uses_a_running_server_until_ctrl_c_which_is_130(server, root):
     assert process.returncode == 130
     assert f"version 2 of {root}/serving answers" in error
     assert "Traceback" not in error
+
+
+NO_TEMPORARY_FOLDER = """
+import tempfile
+tempfile._candidate_tempdir_list = lambda: ["/nonexistent"]
+from cli.command import main
+main()
+"""
+
+
+@pytest.mark.parametrize("words", [("serve", "--port", "0"), ("predict", "good")])
+def test_a_file_system_that_can_only_be_read_is_one_line(root, words):
+    done = subprocess.run(
+        [sys.executable, "-c", NO_TEMPORARY_FOLDER, *words],
+        env={**os.environ, "PIPELINE_SET": f"paths.root={root}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("no folder for temporary files can be written")
+    assert done.stderr.count("\n") == 1
 
 
 def test_without_a_model_it_is_2(tmp_path, call, capfd):
