@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import tensorflow as tf
 
 from core.errors import ServerError, cause
+from core.storage import is_url
 from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel
 from serving.versions import NoModelError, versions
@@ -37,6 +38,8 @@ class _Found:
     """The time of the attempt, by the monotonic clock; 0: now."""
     pause: float = 0.0
     """Seconds between the last attempt and the next one; 0: there was no attempt."""
+    is_loaded: bool = False
+    """Whether these files are those of the model that was loaded last from the version."""
 
 
 class _State(NamedTuple):
@@ -44,7 +47,7 @@ class _State(NamedTuple):
 
     Attributes:
       name: AVAILABLE if the version answers new requests, else END.
-      problem: the reason why the version is rejected; empty if it is not.
+      problem: the reason why the files of the version are rejected; empty if they are not.
     """
 
     name: Literal["AVAILABLE", "END"]
@@ -143,45 +146,58 @@ class ServedVersions:
     def _load_newer(self, current: int | None = None) -> LoadedModel | None:
         """Load and return the newest version that can be loaded; None if it is `current`.
 
+        A local version with the number `current` is loaded again after its files have changed.
+
         Raises:
           OSError: the folder cannot be read.
         """
         for path in versions(self.folder):
             number = int(os.path.basename(path))
-            if number == current:
+            # In a bucket each poll of the files would be billed.
+            if number == current and is_url(path):
                 return None
-            found, files = self._found.get(number), _files(path)
-            if found is None or found.files != files:
-                found = self._found[number] = _Found(files)
-                # A version that is copied file by file may be incomplete. So a running server waits
-                # until the files remain the same for a poll.
-                if current is not None:
-                    continue
-            # The files may be complete, and the reason of the rejection temporary: missing rights,
-            # too many open files, a bucket that does not respond.
-            if time.monotonic() < found.retry:
-                continue
-            # A replaced model has cycles of references, and would stay in memory for many versions.
-            gc.collect()
-            try:
-                model = LoadedModel(path)
-            except Exception as error:  # a damaged file can raise any exception
-                self._reject(number, path, cause(error)[:_MAX_CHARACTERS])
-            else:
-                self._metrics.loads.labels("loaded").inc()
+            model = self._load(number, path, current)
+            if model is not None or number == current:
                 return model
         return None
 
-    def _reject(self, number: int, path: str, problem: str) -> None:
-        """Record why a version cannot be loaded; log it if an attempt before had another reason."""
-        found = self._found[number]
-        found.pause = min(2 * found.pause or _FIRST_PAUSE, _LONGEST_PAUSE)
-        found.retry = time.monotonic() + found.pause
-        self._metrics.loads.labels("rejected").inc()
-        state = _State("END", problem)
-        if self._states.get(number) != state:
-            _log.error("%s is rejected: it cannot be served: %s", path, problem)
-        self._states[number] = state
+    def _load(self, number: int, path: str, current: int | None) -> LoadedModel | None:
+        """Load and return a version; None if it is not yet complete, loaded already or rejected.
+
+        Raises:
+          OSError: the files of the version cannot be listed.
+        """
+        found, files = self._found.get(number), _files(path)
+        if found is None or found.files != files:
+            found = self._found[number] = _Found(files)
+            # A version that is copied file by file may be incomplete. So a running server waits
+            # until the files remain the same for a poll.
+            if current is not None:
+                return None
+        if number == current and found.is_loaded:
+            return None
+        # The files may be complete, and the reason of the rejection temporary: missing rights, too
+        # many open files, a bucket that does not respond.
+        if time.monotonic() < found.retry:
+            return None
+        # A replaced model has cycles of references, and would stay in memory for many versions.
+        gc.collect()
+        try:
+            model = LoadedModel(path)
+        except Exception as error:  # a damaged file can raise any exception
+            found.pause = min(2 * found.pause or _FIRST_PAUSE, _LONGEST_PAUSE)
+            found.retry = time.monotonic() + found.pause
+            self._metrics.loads.labels("rejected").inc()
+            # A version that answers already does so from memory.
+            name: Literal["AVAILABLE", "END"] = "AVAILABLE" if number == current else "END"
+            state = _State(name, cause(error)[:_MAX_CHARACTERS])
+            if self._states.get(number) != state:
+                _log.error("%s is rejected: it cannot be served: %s", path, state.problem)
+            self._states[number] = state
+            return None
+        found.is_loaded = True
+        self._metrics.loads.labels("loaded").inc()
+        return model
 
 
 def _files(path: str) -> Files:

@@ -40,6 +40,11 @@ def states(server):
     return {int(one["version"]): one["state"] for one in status}
 
 
+def problem(server, version):
+    [status] = server.get(f"{MODEL}/versions/{version}").json["model_version_status"]
+    return status["status"]["error_message"]
+
+
 def answers_until(stop, server):
     """Send requests until `stop` is set; return the answers in their order."""
     answers = []
@@ -187,6 +192,31 @@ def test_a_complete_version_is_loaded_when_a_temporary_error_has_ended(folder, m
         wait(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
     assert len(attempts) == 3
     assert caplog.text.count("Too many open files") == 1
+
+
+@pytest.mark.slow
+def test_a_version_that_is_replaced_under_its_number_answers(folder, tmp_path):
+    """Some people copy each model to the folder `1`."""
+
+    def replace(probability):
+        push(tmp_path / "elsewhere", 1, probability)
+        shutil.rmtree(folder / "1")
+        (tmp_path / "elsewhere" / "1").rename(folder / "1")
+
+    def answer():
+        return server.predict("good").json["predictions"][0]["probability"]
+
+    with running(folder, poll_seconds=0.05) as server:
+        replace(0.7)
+        wait(lambda: answer() == 0.7)
+        assert states(server) == {1: "AVAILABLE"}
+        # What cannot be loaded does not end the answers.
+        (folder / "1" / "saved_model.pb").write_bytes(b"\x00damaged")
+        wait(lambda: problem(server, 1))
+        assert (answer(), states(server)) == (0.7, {1: "AVAILABLE"})
+        replace(0.6)
+        wait(lambda: answer() == 0.6)
+        assert problem(server, 1) == ""
 
 
 @pytest.mark.slow
