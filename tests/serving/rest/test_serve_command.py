@@ -10,14 +10,16 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 import pytest
 
 from core.errors import ConfigError
+from serving.rest.announced import addresses
 from serving.rest.settings import Server, listen, open_socket
 from tests.loaded import run_command
 from tests.serving.rest.models import push
-from tests.serving.rest.running import PREDICT, serving
+from tests.serving.rest.running import COMMAND, PREDICT, serving
 from tests.waiting import wait
 
 pytestmark = pytest.mark.slow
@@ -121,6 +123,25 @@ def test_predict_uses_a_running_server_until_ctrl_c_which_is_130(server, root):
     assert process.returncode == 130
     assert f"version 2 of {root}/serving answers" in error
     assert "Traceback" not in error
+
+
+def test_a_server_without_a_standard_output_answers(root):
+    """Some programs that start others in the background close it."""
+    process = subprocess.Popen(
+        ["sh", "-c", f'exec "{COMMAND}" serve --port 0 >&-'],
+        env={**os.environ, "PIPELINE_SET": f"paths.root={root}"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert "answers requests now" in process.stderr.readline()
+        wait(lambda: addresses(f"{root}/serving"))
+        [address] = addresses(f"{root}/serving")
+        with urllib.request.urlopen(f"{address}/healthz", timeout=60) as answer:
+            assert json.load(answer)["status"] == "ok"
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0, process.stderr.read()
 
 
 NO_TEMPORARY_FOLDER = """
