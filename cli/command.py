@@ -11,6 +11,12 @@ import warnings
 from core import exit_codes
 from core.errors import visible
 
+_NO_TEMPORARY_FOLDER = (
+    "no folder for temporary files can be written, such as /tmp. Free space there, or set the "
+    "environment variable TMPDIR to another folder; in a container with a read-only file system "
+    "mount a volume at /tmp"
+)
+
 
 def main() -> None:
     """Run the command in `sys.argv`.
@@ -34,6 +40,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(exit_codes.INTERRUPTED)
     except Exception as error:
+        if "No usable temporary directory" in str(error):
+            print(_NO_TEMPORARY_FOLDER, file=sys.stderr)
+            sys.exit(exit_codes.BAD_INPUT)
         # The error is one of Python, of TensorFlow or of SQLite.
         if not re.search("No space left on device|Disk quota exceeded|disk is full", str(error)):
             raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
 from typing import Annotated
 
 import typer
@@ -64,7 +63,6 @@ def serve(
         running.enter_context(announced(url, folder))
         print_line(f"version {version} of {folder}")
         print_line(f"try it at {url}/ (Ctrl-C ends the server)")
-        sys.stdout.flush()
 
     with contextlib.ExitStack() as running:
         serve_models(folder, listener, ready, sample=sample)

@@ -11,7 +11,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
-from core.digests import DIGESTS, sha256, to_text
+from core.digests import DIGESTS, check_digests, sha256, to_text
 from core.errors import InputError, cause
 from preprocessing.labels import model_labels
 from preprocessing.signatures import PREDICT_TEXT
@@ -130,7 +130,7 @@ def trained_model(uri: str) -> str:
 
 
 def check_files(model: str) -> None:
-    """Check that the graph, the classes and the weights of a SavedModel can be read.
+    """Check that the files of a SavedModel are those of its push, and that they can be read.
 
     The check executes no operation of TensorFlow, because a training in the same process must
     configure TensorFlow before the first operation.
@@ -145,6 +145,7 @@ def check_files(model: str) -> None:
     try:
         if missing := missing_part(model):
             raise InputError(missing)
+        check_digests(model)
         with fileio.open(os.path.join(model, MODEL_FILE), "rb") as file:
             graphs = saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs
         found = [graph.signature_def.get(PREDICT_TEXT) for graph in graphs]

@@ -6,13 +6,15 @@ import os
 from collections.abc import Mapping
 
 from core import storage
+from core.errors import InputError
 from core.files import stream_sha256
 
-GRAPH_DIGEST = "assets.extra/graph_digest.txt"
+_EXTRA = "assets.extra/"
+"""The folder of a SavedModel in which TensorFlow reads no file."""
+GRAPH_DIGEST = f"{_EXTRA}graph_digest.txt"
 """The file in a SavedModel with a digest of its graph, which `serving.identity` reads."""
-DIGESTS = "assets.extra/SHA256SUMS"
-"""The file with the digests in a pushed version, in the format of `sha256sum`. TensorFlow reads no
-file in the folder `assets.extra` of a SavedModel."""
+DIGESTS = f"{_EXTRA}SHA256SUMS"
+"""The file with the digests in a pushed version, in the format of `sha256sum`."""
 
 
 def sha256(file: str) -> str:
@@ -35,6 +37,32 @@ def to_text(digests: Mapping[str, str]) -> str:
       digests: path of a file relative to the folder of the version -> its SHA-256.
     """
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+
+
+def check_digests(model: str) -> None:
+    """Check that the files of a version that TensorFlow reads are those that were pushed.
+
+    TensorFlow itself would load a vocabulary that was cut off, or the classes of another version,
+    after a copy or a restore that is incomplete. A version without digests is not checked.
+
+    Args:
+      model: the folder of the version, or its URL.
+
+    Raises:
+      InputError: a file is missing or differs. The message names it.
+      OSError: a file cannot be read.
+    """
+    for name, digest in read_digests(model).items():
+        # A line that is damaged has no name.
+        if not name or name.startswith(_EXTRA):
+            continue
+        file = os.path.join(model, name)
+        if not storage.is_file(file):
+            raise InputError(f"{name} is missing, which {DIGESTS} lists")
+        if sha256(file) != digest:
+            raise InputError(
+                f"{name} is not the file that was pushed: {DIGESTS} has another digest"
+            )
 
 
 def is_unchanged(model: str) -> bool:

@@ -106,7 +106,11 @@ def _texts(data: Any) -> pd.Series:
         number = f"{len(found)} columns" if found else "no column"
         names = ", ".join(map(str, data.columns)) or "none"
         raise ValueError(f"{number} {_COLUMN!r} in the input; the columns are: {names}")
-    return data.iloc[:, found[0]]
+    series = data.iloc[:, found[0]]
+    # MLflow passes {"text": [TEXT, …]} as one row with the whole list.
+    if len(series) == 1 and isinstance(series.iloc[0], list):
+        return pd.Series(series.iloc[0], dtype=object)
+    return series
 
 
 def _encoded(series: pd.Series) -> Iterator[bytes]:

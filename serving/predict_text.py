@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from core.digests import check_digests
 from core.errors import UserError, cause
 from preprocessing.fast.ngrams import DIFFICULT_TEXTS, NgramIds, ngram_ids, split_words
 from preprocessing.labels import LABELS_FILE, Labels, model_labels
@@ -139,9 +140,10 @@ def load_predict_text(folder: str) -> PredictText:
       folder: the folder of the version, or its URL.
 
     Raises:
-      UserError: the model cannot be loaded.
+      UserError: the model cannot be loaded, or a file of it is not that of the push.
     """
     try:
+        check_digests(folder)
         return make_predict_text(tf.saved_model.load(folder), folder)
     except Exception as error:  # a damaged file can raise any exception
         raise UserError(

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.json_format import MessageToDict
 
+from core.digests import check_digests
 from preprocessing import features
 from preprocessing.labels import model_labels
 from preprocessing.signatures import PREDICT_NGRAMS, PREDICT_TEXT
@@ -57,10 +58,11 @@ class LoadedModel:
         Raises:
           ValueError: the model has no signature `predict_text`, or returns no probability of each
             of its classes.
-          InputError: the file of the classes is damaged.
+          InputError: the file of the classes is damaged, or a file is not that of the push.
           Exception: the model is damaged, or cannot answer requests for another reason.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
+        check_digests(folder)
         self.labels = model_labels(folder)
         self._session, definitions = _load(folder)
         self._definitions = dict(sorted(definitions.items()))

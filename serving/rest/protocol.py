@@ -30,9 +30,17 @@ _LOG_SECONDS = 60.0
 of a port scan."""
 _END_OF_HEADERS = re.compile(rb"\n\r?\n")
 """Lines that end with LF alone end the headers too, and the parser refuses them."""
-_TLS = b"\x16\x03"
-"""The beginning of a connection with TLS."""
-_NO_TLS = "the client uses TLS, which this server does not have; use http:// in place of https://"
+_NO_PROXY = (
+    "the proxy sends the PROXY protocol, which this server does not have; remove it from the "
+    "settings of the proxy, such as `send-proxy` of HAProxy"
+)
+_OTHERS = {
+    b"\x16\x03": "the client uses TLS, which this server does not have; use http:// in place of "
+    "https://",
+    b"PROXY ": _NO_PROXY,
+    b"\r\n\r\n\x00\r\nQUIT\n": _NO_PROXY,
+}
+"""The beginning of a connection of another protocol -> the answer."""
 _HTTP_2 = "Pause on PRI/Upgrade"
 """The parser's error at the beginning of HTTP/2."""
 _NO_HTTP_2 = "the client uses HTTP/2, as gRPC does, which is not supported; use HTTP/1.1"
@@ -127,9 +135,10 @@ class LimitedProtocol(HttpToolsProtocol):
             if size > MAX_HEADER_BYTES:
                 self._refuse(431, f"the headers are larger than {MAX_HEADER_BYTES:,} bytes")
                 return
-            if data.startswith(_TLS):
-                self._refuse(400, _NO_TLS)
-                return
+            for beginning, reason in _OTHERS.items():
+                if data.startswith(beginning):
+                    self._refuse(400, reason)
+                    return
             # The parser rejects at once what is not HTTP, such as the beginning of TLS.
             if end is None and data[:1].isalpha():
                 self._head = data

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import resource
 import signal
 import socket
 import sys
@@ -45,7 +46,9 @@ def serve(
     limits: Limits | None = None,
     sample: RequestSample | None = None,
 ) -> None:
-    """Serve the models in `folder` until SIGTERM or SIGINT, and then answer the accepted requests.
+    """Serve the models in `folder` until a signal, and then answer the accepted requests.
+
+    The signals are SIGTERM, SIGINT and SIGHUP.
 
     Args:
       folder: the serving folder or its URL.
@@ -74,6 +77,10 @@ def serve(
     # SIGTERM may arrive before uvicorn handles it. uvicorn also raises the signal again at its end,
     # but SIGTERM is the normal end of a server.
     signal.signal(signal.SIGTERM, end)
+    # A terminal that is closed sends SIGHUP. `nohup` ignores it.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, end)
+    _allow_open_files()
     sys.setswitchinterval(_SWITCH_SECONDS)
     listen(listener, config.backlog)
     ready(url(*listener.getsockname()[:2]), versions.current.version)
@@ -106,6 +113,16 @@ def uvicorn_config(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
+
+
+def _allow_open_files() -> None:
+    """Allow as many open files as the system permits this process.
+
+    Each connection is an open file. Most systems allow 1,024, unless a process asks for more, and
+    further connections would be closed without an answer.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def main() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -16,6 +17,9 @@ MODEL_NAME = "amazon_reviews"
 """The name of the model in the URLs."""
 VERSION_HEADER = "x-model-version"
 """The header of an answer with the version of its model; TensorFlow Serving has no such header."""
+_NO_ADDRESS_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""The errors if a machine has no such address: /etc/hosts of a container often has `::1 localhost`,
+although its network has no IPv6."""
 
 
 class Server(Section):
@@ -42,17 +46,43 @@ def url(host: str, port: int) -> str:
 def open_socket(settings: Server) -> socket.socket:
     """Return a socket that is bound to the address in the settings, and does not listen yet.
 
+    A name may have several addresses, such as those of IPv6 and IPv4. The first one is used that
+    this machine has.
+
     Raises:
       ConfigError: the address is in use, or is not an address of this machine.
     """
     host, port = settings.host, settings.port
     with _named(host, port):
-        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
+        return _bound_to_one(host, port)
+
+
+def _bound_to_one(host: str, port: int) -> socket.socket:
+    """Return a socket for the first address of a host that this machine has.
+
+    Raises:
+      OSError: the host has no address here, or the address is in use.
+      UnicodeError: the host is no name, such as `a..b`.
+    """
+    *others, last = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for found in others:
+        try:
+            return _bound(*found)
+        except OSError as error:
+            if error.errno not in _NO_ADDRESS_HERE:
+                raise
+    return _bound(*last)
+
+
+def _bound(family: int, kind: int, protocol: int, _: str, address: Any) -> socket.socket:
+    """Return a socket for an address that `getaddrinfo` returned.
+
+    Raises:
+      OSError: it cannot be bound.
+    """
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(address)
     return listener
 
 

@@ -6,17 +6,22 @@ import asyncio
 import gc
 import logging
 import os
+import time
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
 from core.errors import ServerError, cause
+from core.storage import is_url
 from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel
 from serving.versions import NoModelError, versions
 
 _MAX_CHARACTERS = 300
 """Greatest number of characters of the reason why a version is rejected."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
+"""Seconds after which a rejected version is loaded again; the pause doubles after each attempt."""
 _log = logging.getLogger(__name__)
 
 Files = list[tuple[str, int, int]]
@@ -24,12 +29,25 @@ Files = list[tuple[str, int, int]]
 version, sorted."""
 
 
+@dataclass
+class _Found:
+    """The files of a version when they were found, and the next attempt to load them."""
+
+    files: Files
+    retry: float = 0.0
+    """The time of the attempt, by the monotonic clock; 0: now."""
+    pause: float = 0.0
+    """Seconds between the last attempt and the next one; 0: there was no attempt."""
+    is_loaded: bool = False
+    """Whether these files are those of the model that was loaded last from the version."""
+
+
 class _State(NamedTuple):
     """What TensorFlow Serving's API reports of a version.
 
     Attributes:
       name: AVAILABLE if the version answers new requests, else END.
-      problem: the reason why the version is rejected; empty if it is not.
+      problem: the reason why the files of the version are rejected; empty if they are not.
     """
 
     name: Literal["AVAILABLE", "END"]
@@ -66,7 +84,7 @@ class ServedVersions:
         self.folder = folder
         self._metrics = metrics
         self._states: dict[int, _State] = {}  # version -> its state
-        self._rejected: dict[int, Files] = {}  # version -> its files when it was loaded
+        self._found: dict[int, _Found] = {}  # version -> its files
         model = self._load_newer()
         if model is not None:
             self.current = model
@@ -128,31 +146,58 @@ class ServedVersions:
     def _load_newer(self, current: int | None = None) -> LoadedModel | None:
         """Load and return the newest version that can be loaded; None if it is `current`.
 
+        A local version with the number `current` is loaded again after its files have changed.
+
         Raises:
           OSError: the folder cannot be read.
         """
         for path in versions(self.folder):
             number = int(os.path.basename(path))
-            if number == current:
+            # In a bucket each poll of the files would be billed.
+            if number == current and is_url(path):
                 return None
-            # A version that is copied file by file may become complete after its first load failed.
-            files = _files(path)
-            if self._rejected.get(number) == files:
-                continue
-            # A replaced model has cycles of references, and would stay in memory for many versions.
-            gc.collect()
-            try:
-                model = LoadedModel(path)
-            except Exception as error:  # a damaged file can raise any exception
-                problem = cause(error)[:_MAX_CHARACTERS]
-                self._rejected[number] = files
-                self._states[number] = _State("END", problem)
-                self._metrics.loads.labels("rejected").inc()
-                _log.error("%s is rejected: it cannot be served: %s", path, problem)
-            else:
-                self._metrics.loads.labels("loaded").inc()
+            model = self._load(number, path, current)
+            if model is not None or number == current:
                 return model
         return None
+
+    def _load(self, number: int, path: str, current: int | None) -> LoadedModel | None:
+        """Load and return a version; None if it is not yet complete, loaded already or rejected.
+
+        Raises:
+          OSError: the files of the version cannot be listed.
+        """
+        found, files = self._found.get(number), _files(path)
+        if found is None or found.files != files:
+            found = self._found[number] = _Found(files)
+            # A version that is copied file by file may be incomplete. So a running server waits
+            # until the files remain the same for a poll.
+            if current is not None:
+                return None
+        if number == current and found.is_loaded:
+            return None
+        # The files may be complete, and the reason of the rejection temporary: missing rights, too
+        # many open files, a bucket that does not respond.
+        if time.monotonic() < found.retry:
+            return None
+        # A replaced model has cycles of references, and would stay in memory for many versions.
+        gc.collect()
+        try:
+            model = LoadedModel(path)
+        except Exception as error:  # a damaged file can raise any exception
+            found.pause = min(2 * found.pause or _FIRST_PAUSE, _LONGEST_PAUSE)
+            found.retry = time.monotonic() + found.pause
+            self._metrics.loads.labels("rejected").inc()
+            # A version that answers already does so from memory.
+            name: Literal["AVAILABLE", "END"] = "AVAILABLE" if number == current else "END"
+            state = _State(name, cause(error)[:_MAX_CHARACTERS])
+            if self._states.get(number) != state:
+                _log.error("%s is rejected: it cannot be served: %s", path, state.problem)
+            self._states[number] = state
+            return None
+        found.is_loaded = True
+        self._metrics.loads.labels("loaded").inc()
+        return model
 
 
 def _files(path: str) -> Files:

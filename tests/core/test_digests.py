@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 
-from core.digests import DIGESTS, is_unchanged, sha256, to_text
+from core.digests import DIGESTS, check_digests, is_unchanged, sha256, to_text
+from core.errors import InputError
 
 NAMES = ("saved_model.pb", "variables/variables.index", "assets/a name with  blanks \u2028.txt")
 
@@ -28,9 +29,14 @@ def test_a_version_as_it_was_pushed_is_unchanged_also_for_sha256sum(version):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_that_is_missing_or_differs_is_a_change(version, name):
     content = (version / name).read_bytes()
+    shown = " ".join(name.split())  # messages are one line
     (version / name).write_bytes(bytes([content[0] ^ 1]) + content[1:])
     assert not is_unchanged(str(version))
+    with pytest.raises(InputError, match=f"{shown} is not the file that was pushed"):
+        check_digests(str(version))
     (version / name).unlink()
+    with pytest.raises(InputError, match=f"{shown} is missing"):
+        check_digests(str(version))
     assert not is_unchanged(str(version))
     (version / name).mkdir()
     assert not is_unchanged(str(version))
@@ -43,3 +49,12 @@ def test_a_version_without_readable_digests_is_not_known_to_be_unchanged(version
     else:
         (version / DIGESTS).write_bytes(digests)
     assert not is_unchanged(str(version))
+    check_digests(str(version))
+
+
+def test_a_file_that_tensorflow_does_not_read_may_change(version):
+    file = version / "assets.extra" / "origin.json"
+    file.write_text("{}")
+    digests = (version / DIGESTS).read_text()
+    (version / DIGESTS).write_text(digests + to_text({"assets.extra/origin.json": "0" * 64}))
+    check_digests(str(version))

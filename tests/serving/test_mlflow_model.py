@@ -181,6 +181,12 @@ def test_a_row_without_a_text_is_named(saved, value, problem):
         _load_pyfunc(str(saved[0])).predict(pd.DataFrame({"text": column}))
 
 
+@pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1], "good phone"], ids=["four", "one", "a text"])
+def test_a_mapping_is_answered(model, texts):
+    expected = [1] if isinstance(texts, str) else LABELS[: len(texts)]
+    assert model.predict({"text": texts})["label"].tolist() == expected
+
+
 def test_a_missing_text_is_named_through_mlflow_too(saved):
     with pytest.raises(Exception, match=r"row 1 .*: text is missing"):
         saved[1].predict(pd.DataFrame({"text": ["good", None]}))

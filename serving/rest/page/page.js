@@ -26,13 +26,18 @@ async function post(url, request, signal) {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(request),
+    redirect: "manual",
     signal,
   });
   return [await content(response), response.headers.get("x-model-version")];
 }
 
-// Return the JSON of a response. Another response is an error, such as the page of a proxy to log in.
+// Return the JSON of a response. Another response is an error, such as the page of a proxy to log in,
+// or a redirection to it, which the browser could not follow to another host.
 async function content(response) {
+  if (response.type === "opaqueredirect") {
+    throw new Error("another program, such as a proxy, redirects the request; reload the page, which may require a login");
+  }
   const text = await response.text();
   let answer = {};
   try {
@@ -130,7 +135,7 @@ async function showExplanation(item, text, version, signal) {
 }
 
 async function readLabels(signal) {
-  const response = await fetch(METADATA, { signal });
+  const response = await fetch(METADATA, { redirect: "manual", signal });
   const { metadata, model_spec } = await content(response);
   [labels, labelsVersion] = [metadata.labels, model_spec.version];
   showWording();

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
 
 from preprocessing.labels import Labels, write_labels
 from serving.rest import server as rest_server
@@ -247,6 +247,9 @@ def test_an_answer_remains_if_its_words_cannot_be_explained(browser, serving):
         (PlainTextResponse("too large", 413), "another program, such as a proxy, answered with "),
         (JSONResponse({"message": "no"}, 401), "another program, such as a proxy, answered with "),
         (JSONResponse({"error": "The queue is full"}, 429), "The queue is full"),
+        # A session has ended. The page must not follow to another host.
+        (RedirectResponse("http://login.invalid/"), "another program, such as a proxy, redirects "),
+        (RedirectResponse("/", 302), "another program, such as a proxy, redirects "),
     ],
 )
 def test_the_page_names_an_answer_that_is_not_that_of_the_server(browser, serving, answer, shown):

@@ -296,6 +296,22 @@ def test_a_client_with_tls_is_named_in_the_log(serving, caplog):
         wait(lambda: "the client uses TLS, which this server does not have" in caplog.text)
 
 
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"PROXY TCP4 192.0.2.1 192.0.2.2 5 6\r\n",
+        b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + bytes(range(12)),
+    ],
+    ids=["version 1", "version 2"],
+)
+def test_a_proxy_with_the_proxy_protocol_is_named(patient, beginning):
+    with patient.connect() as connection:
+        connection.sendall(beginning + GOOD)
+        head, _, content = answer_of(connection).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(content)["error"].startswith("The proxy sends the PROXY protocol")
+
+
 def test_a_status_request_of_http_1_0_ends_the_connection(patient):
     with patient.connect() as connection:
         connection.sendall(f"GET {MODEL} HTTP/1.0\r\n\r\n".encode())

@@ -1,20 +1,25 @@
 """`amazon-reviews serve` as a process, and `predict` with a running server."""
 
+import contextlib
 import json
+import os
 import re
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 import pytest
 
 from core.errors import ConfigError
+from serving.rest.announced import addresses
 from serving.rest.settings import Server, listen, open_socket
 from tests.loaded import run_command
 from tests.serving.rest.models import push
-from tests.serving.rest.running import PREDICT, serving
+from tests.serving.rest.running import COMMAND, PREDICT, serving
 from tests.waiting import wait
 
 pytestmark = pytest.mark.slow
@@ -33,7 +38,8 @@ def server(root):
         yield found
 
 
-def test_sigterm_completes_accepted_requests(server, root):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_sigterm_completes_accepted_requests(server, root, number):
     process, address, lines = server
     assert lines[0] == f"version 1 of {root}/serving\n"
     assert address.is_well()
@@ -43,7 +49,7 @@ def test_sigterm_completes_accepted_requests(server, root):
         # The headers and a part of the body: the request is accepted.
         connection.sendall(head + body[:10])
         time.sleep(0.2)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         wait(lambda: not address.accepts())
         assert idle.recv(1) == b""
         connection.sendall(body[10:])
@@ -79,6 +85,20 @@ def test_every_line_of_the_log_has_its_time_and_level(server):
     assert [line for line in lines if not form.match(line)] == []
 
 
+def test_more_connections_than_a_shell_allows_are_answered(root):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (50, hard))
+    try:
+        with serving(root) as (_, address, _), contextlib.ExitStack() as opened:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            clients = [opened.enter_context(address.connect()) for _ in range(100)]
+            for client in clients:
+                client.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert {client.recv(15) for client in clients} == {b"HTTP/1.1 200 OK"}
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 @pytest.mark.exhaustive
 def test_a_sigterm_at_the_first_moment_is_not_lost(root):
     command = [sys.executable, "-c", SIGTERM_WHEN_READY, f"{root}/serving"]
@@ -105,6 +125,47 @@ def test_predict_uses_a_running_server_until_ctrl_c_which_is_130(server, root):
     assert "Traceback" not in error
 
 
+def test_a_server_without_a_standard_output_answers(root):
+    """Some programs that start others in the background close it."""
+    process = subprocess.Popen(
+        ["sh", "-c", f'exec "{COMMAND}" serve --port 0 >&-'],
+        env={**os.environ, "PIPELINE_SET": f"paths.root={root}"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert "answers requests now" in process.stderr.readline()
+        wait(lambda: addresses(f"{root}/serving"))
+        [address] = addresses(f"{root}/serving")
+        with urllib.request.urlopen(f"{address}/healthz", timeout=60) as answer:
+            assert json.load(answer)["status"] == "ok"
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0, process.stderr.read()
+
+
+NO_TEMPORARY_FOLDER = """
+import tempfile
+tempfile._candidate_tempdir_list = lambda: ["/nonexistent"]
+from cli.command import main
+main()
+"""
+
+
+@pytest.mark.parametrize("words", [("serve", "--port", "0"), ("predict", "good")])
+def test_a_file_system_that_can_only_be_read_is_one_line(root, words):
+    done = subprocess.run(
+        [sys.executable, "-c", NO_TEMPORARY_FOLDER, *words],
+        env={**os.environ, "PIPELINE_SET": f"paths.root={root}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("no folder for temporary files can be written")
+    assert done.stderr.count("\n") == 1
+
+
 def test_without_a_model_it_is_2(tmp_path, call, capfd):
     assert call("serve", "--port", "0", root=tmp_path) == 2
     error = capfd.readouterr().err
@@ -118,6 +179,33 @@ def test_an_address_that_cannot_be_used_is_one_line(host):
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=rf"^server.host, server.port: {host}:{port} cannot"):
             open_socket(Server(host=host, port=port))
+
+
+def test_the_first_address_of_a_name_that_this_machine_has_is_used(monkeypatch):
+    """A container often has `::1 localhost` in /etc/hosts, and no IPv6."""
+    resolve = socket.getaddrinfo
+
+    def both(host, *arguments, **words):
+        foreign = resolve("192.0.2.1", *arguments, **words)  # it is for documentation only
+        return foreign + resolve("127.0.0.1", *arguments, **words)
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    with open_socket(Server(host="localhost", port=0)) as bound:
+        assert bound.getsockname()[0] == "127.0.0.1"
+
+
+def test_another_server_at_the_first_address_is_not_evaded(monkeypatch):
+    resolve = socket.getaddrinfo
+
+    def both(host, *arguments, **words):
+        found = [resolve(one, *arguments, **words) for one in ("127.0.0.1", "127.0.0.2")]
+        return [*found[0], *found[1]]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"localhost:{port} cannot be used: Address already"):
+            open_socket(Server(host="localhost", port=port))
 
 
 def test_a_server_that_began_to_listen_while_the_model_was_loaded_is_one_line():

@@ -1,5 +1,6 @@
 """New versions while the server answers."""
 
+import errno
 import shutil
 import threading
 import time
@@ -8,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import tensorflow as tf
 
+from components.saved_models import copy_model
 from core.errors import ServerError
 from preprocessing.labels import Labels, write_labels
 from serving.rest import versions as served
@@ -36,6 +38,11 @@ def folder(tmp_path):
 def states(server):
     status = server.get(MODEL).json["model_version_status"]
     return {int(one["version"]): one["state"] for one in status}
+
+
+def problem(server, version):
+    [status] = server.get(f"{MODEL}/versions/{version}").json["model_version_status"]
+    return status["status"]["error_message"]
 
 
 def answers_until(stop, server):
@@ -129,6 +136,87 @@ def test_a_version_that_is_copied_file_by_file_answers_when_it_is_complete(folde
         wait(lambda: states(server) == {1: "AVAILABLE", 2: "END"})
         shutil.copytree(late, variables)
         wait(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
+
+
+@pytest.mark.slow
+def test_a_version_is_loaded_when_its_files_no_longer_change(folder, tmp_path):
+    """The names of the classes may arrive last, and without them the answers have other names."""
+    labels = Labels(("ham", "spam"))
+    push(tmp_path / "elsewhere", 2)
+    with running(folder, poll_seconds=0.3) as server:
+        (tmp_path / "elsewhere" / "2").rename(folder / "2")
+        for size in range(1, 15):
+            (folder / "2" / "still copied").write_bytes(bytes(size))
+            time.sleep(0.1)
+            assert states(server) == {1: "AVAILABLE"}
+        write_labels(str(folder / "2" / "assets"), labels)
+        wait(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
+        assert server.get(f"{MODEL}/metadata").json["metadata"]["labels"]["names"] == [
+            "ham",
+            "spam",
+        ]
+
+
+@pytest.mark.slow
+def test_a_version_with_a_file_that_was_not_pushed_is_rejected(folder, tmp_path):
+    """The classes in another order, such as those of another model, would not be noticed."""
+    push_classes(tmp_path / "elsewhere", 2)
+    copy_model(str(tmp_path / "elsewhere" / "2"), str(tmp_path / "pushed"))
+    file = tmp_path / "pushed" / "assets" / "labels.json"
+    content = file.read_text()
+    write_labels(str(file.parent), Labels(TOPICS.names[::-1]))
+    with running(folder, poll_seconds=0.05) as server:
+        (tmp_path / "pushed").rename(folder / "2")
+        wait(lambda: states(server) == {1: "AVAILABLE", 2: "END"})
+        problem = server.get(f"{MODEL}/versions/2").json["model_version_status"][0]["status"]
+        assert "assets/labels.json is not the file that was pushed" in problem["error_message"]
+        (folder / "2" / "assets" / "labels.json").write_text(content)
+        wait(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
+
+
+@pytest.mark.slow
+def test_a_complete_version_is_loaded_when_a_temporary_error_has_ended(folder, monkeypatch, caplog):
+    """Rights, open files or a bucket: the files of the version do not change."""
+    attempts = []
+
+    def load(path):
+        attempts.append(path)
+        if len(attempts) < 3:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return LoadedModel(path)
+
+    monkeypatch.setattr(served, "_FIRST_PAUSE", 0.2)
+    with running(folder, poll_seconds=0.05) as server:
+        monkeypatch.setattr(served, "LoadedModel", load)
+        push(folder, 2)
+        wait(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
+    assert len(attempts) == 3
+    assert caplog.text.count("Too many open files") == 1
+
+
+@pytest.mark.slow
+def test_a_version_that_is_replaced_under_its_number_answers(folder, tmp_path):
+    """Some people copy each model to the folder `1`."""
+
+    def replace(probability):
+        push(tmp_path / "elsewhere", 1, probability)
+        shutil.rmtree(folder / "1")
+        (tmp_path / "elsewhere" / "1").rename(folder / "1")
+
+    def answer():
+        return server.predict("good").json["predictions"][0]["probability"]
+
+    with running(folder, poll_seconds=0.05) as server:
+        replace(0.7)
+        wait(lambda: answer() == 0.7)
+        assert states(server) == {1: "AVAILABLE"}
+        # What cannot be loaded does not end the answers.
+        (folder / "1" / "saved_model.pb").write_bytes(b"\x00damaged")
+        wait(lambda: problem(server, 1))
+        assert (answer(), states(server)) == (0.7, {1: "AVAILABLE"})
+        replace(0.6)
+        wait(lambda: answer() == 0.6)
+        assert problem(server, 1) == ""
 
 
 @pytest.mark.slow
