@@ -95,9 +95,9 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
     location = problem["loc"]
     path = [inside, *(str(part) for part in location if part != "[key]")]
     key = ".".join(filter(None, path))
+    sections = dict(sections_of(section))
     if problem["type"] == "extra_forbidden":
         name = str(location[-1])
-        sections = dict(sections_of(section))
         inner = sections.get(".".join(map(str, location[:-1])))
         known = list(inner.model_fields) if inner else []
         others = [
@@ -126,7 +126,11 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         is_section = isinstance(value, dict) and not problem["type"].endswith("_type")
         is_there = problem["type"] == "value_error" and message.startswith(str(value))
         seen = "" if is_section or is_there or isinstance(value, BaseModel) else f", not {value!r}"
-        text = f"{key}: {message}{seen}" if key else message
+        inner = sections.get(".".join(map(str, location)))
+        # The validator of a whole section names the key in it.
+        names_key = inner is not None and message.partition(":")[0] in inner.model_fields
+        separator = "." if names_key else ": "
+        text = f"{key}{separator}{message}{seen}" if key else message
     more = len(problems) - 1
     return text + (f" (and {more} more)" if more else "")
 
