@@ -138,9 +138,7 @@ class Data(Section):
     @field_validator("max_examples", mode="before")
     @classmethod
     def _one_number_caps_every_split(cls, value: Any) -> Any:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return {split: value for split in SPLITS}
-        return value
+        return value if isinstance(value, dict) else {split: value for split in SPLITS}
 
     @field_validator("input_base")
     @classmethod

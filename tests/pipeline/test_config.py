@@ -161,6 +161,11 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "tracking.mlflow=http://", "http:// has no bucket or host after ://"),
         ("", "tracking.mlflow=http:///mlflow", "http:///mlflow has no bucket or host"),
         ("", "tracking.mlflow=http://:5000", "http://:5000 has no bucket or host"),
+        (
+            "",
+            "data.max_examples=1e6",
+            "data.max_examples.train: Input should be a valid integer, not",
+        ),
         ("", "data.window=3", "with --set: data.window: 3 requires spans in data.input_base"),
         ("", "tracking.mlflow=http://mlflow:port", "tracking.mlflow: the URI is not valid"),
         ("", "tracking.mlflow=http://mlflow:99999", "tracking.mlflow: the URI is not valid"),
