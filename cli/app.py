@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from importlib import metadata
@@ -63,15 +64,16 @@ class _Command(TyperCommand):
         """Parse the arguments of the command; return those that no parameter takes.
 
         Raises:
-          ConfigError: the value of an option or argument is empty, unless it is a text, or a YAML
-            file is an argument instead of the value of --config.
+          ConfigError: the value of an option or argument is empty, unless it is a text, or the
+            value of --config or --set is an argument.
           click.UsageError: an option is unknown, lacks its value or has a wrong one.
         """
         # Typer would convert an empty path to the current folder.
         words, further, _ = self.make_parser(ctx).parse_args(list(args))
         for word in further:
-            if word.endswith((".yaml", ".yml")):
-                raise ConfigError(f"{word} is no argument; write --config {shlex.quote(word)}")
+            option = _option_of(word)
+            if option:
+                raise ConfigError(f"{word} is no argument; write {option} {shlex.quote(word)}")
         for parameter in self.get_params(ctx):
             is_option = parameter.param_type_name == "option"
             name = max(parameter.opts, key=len) if is_option else parameter.metavar or ""
@@ -81,6 +83,16 @@ class _Command(TyperCommand):
             for value in found if isinstance(found, list | tuple) else [found]:
                 check_values(value, name)
         return super().parse_args(ctx, args)
+
+
+def _option_of(word: str) -> str:
+    """Return the option whose value an unexpected argument is; empty if it is none."""
+    from pipeline.config import PRESETS
+
+    if re.fullmatch(r"[a-z_.]+=.*", word, re.DOTALL):
+        return OPTION
+    is_preset = word in {preset.stem for preset in PRESETS.glob("*.yaml")}
+    return "--config" if is_preset or word.endswith((".yaml", ".yml")) else ""
 
 
 def _check_working_directory() -> None:

@@ -52,11 +52,11 @@ def check(
     """  # noqa: DOC501
     from cli.console import out, print_line
     from cli.data_check import as_json, check_command, show_check, show_next
-    from core.files import free_name
+    from core.files import free_name, output_path, write_output
     from pipeline.config import CONFIG_VARIABLE, load_config
     from pipeline.data_check.check import check_data
 
-    if write and write.exists():
+    if write and os.path.exists(output_path(write, "--write")):
         raise ConfigError(f"--write: {write} exists already; remove it, or write another file")
     given = [*(overrides or ()), *(_input_settings(folder) if folder else [])]
     settings = load_config(config, given)
@@ -71,11 +71,7 @@ def check(
     else:
         show_check(out, found, f"amazon-reviews run{settings_options(config, given)}")
     if write and found.settings and found.is_settled:
-        try:
-            with write.open("x", encoding="utf-8") as file:
-                file.write(found.settings)
-        except OSError as error:
-            raise ConfigError(f"--write: {write} cannot be written: {error}") from None
+        write_output(write, found.settings, "--write")
         if not is_json:
             print_line(f"written: {write}")
     if not is_json and (write or not found.starts):

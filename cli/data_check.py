@@ -74,9 +74,7 @@ def show_next(console: Console, check: DataCheck, write: str, file: str) -> None
       file: the file of the settings.
     """
     if not check.is_settled:
-        print_parts(
-            console, "settle the problems without settings or commands first, and look again"
-        )
+        print_parts(console, "settle the problems without a remedy first, and look again")
         return
     commands = [command for problem in check.problems for command in problem.commands]
     start = f"amazon-reviews run --config {shlex.quote(file)}"

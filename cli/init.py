@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import unicodedata
 from pathlib import Path
@@ -60,13 +61,27 @@ def create_project(folder: Path) -> list[Path]:
     # Python decodes a byte that is not UTF-8 to a character that UTF-8 cannot encode.
     if path.encode(errors="ignore").decode() != path:
         raise ConfigError(f"{path!r} is not UTF-8; choose another name")
-    written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise ConfigError(
                 f"{folder} is not empty, and nothing in it is overwritten; name a new folder"
             )
+        return _write(folder)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be written: {error.strerror}; name a new folder"
+        ) from None
+
+
+def _write(folder: Path) -> list[Path]:
+    """Write all files of a new project to an empty folder, or none; return the files.
+
+    Raises:
+      OSError: a file cannot be written. The folder is empty again.
+    """
+    written = []
+    with contextlib.ExitStack() as undo:
         for source in sorted(_TEMPLATE.rglob("*")):
             if not source.is_file() or source.suffix == ".pyc":
                 continue
@@ -74,14 +89,14 @@ def create_project(folder: Path) -> list[Path]:
             if source.name == SETTINGS:
                 text = text.replace(_NAME, _pipeline_name(folder))
             target = folder / source.relative_to(_TEMPLATE)
-            target.parent.mkdir(exist_ok=True)
+            if not target.parent.exists():
+                target.parent.mkdir()
+                undo.callback(target.parent.rmdir)
             with target.open("x", encoding="utf-8") as file:
+                undo.callback(target.unlink)
                 file.write(text)
             written.append(target)
-    except OSError as error:
-        raise ConfigError(
-            f"{folder} cannot be written: {error.strerror}; name a new folder"
-        ) from None
+        undo.pop_all()
     return written
 
 

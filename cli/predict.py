@@ -361,7 +361,9 @@ class ShownProgress(logging.Handler):
         # The sizes of units are estimates.
         line = f"{reviews:,} {self._noun}s, {min(size / max(self._bytes, 1), 1):.0%}"
         self._status.update(line)
+        # The bytes of a batch follow its reviews.
+        is_line = unit == progress.BYTES and not self._status.console.is_terminal
         now = time.monotonic()
-        if not self._status.console.is_terminal and now - self._last >= _SECONDS_BETWEEN_LINES:
+        if is_line and now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
             self._status.console.print(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -101,13 +101,19 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
     location = problem["loc"]
     path = [inside, *(str(part) for part in location if part != "[key]")]
     key = ".".join(filter(None, path))
+    sections = dict(sections_of(section))
     if problem["type"] == "extra_forbidden":
         name = str(location[-1])
-        sections = dict(sections_of(section))
         inner = sections.get(".".join(map(str, location[:-1])))
         known = list(inner.model_fields) if inner else []
-        others = ((at, each.model_fields) for at, each in sections.items() if at)
-        elsewhere = [f"{at}.{name}" for at, fields in others if name in fields]
+        others = [
+            (field, f"{at}.{field}")
+            for at, each in sections.items()
+            if at
+            for field in each.model_fields
+        ]
+        same = closest(name, [field for field, _ in others])
+        elsewhere = [dotted for field, dotted in others if field == same]
         outer, _, rest = name.partition(".")
         if outer in known and rest:
             clause = f"; keys with a dot are for --set, in a file write {rest}: below {outer}:"
@@ -126,7 +132,11 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         is_section = isinstance(value, dict) and not problem["type"].endswith("_type")
         is_there = problem["type"] == "value_error" and message.startswith(str(value))
         seen = "" if is_section or is_there or isinstance(value, BaseModel) else f", not {value!r}"
-        text = f"{key}: {message}{seen}" if key else message
+        inner = sections.get(".".join(map(str, location)))
+        # The validator of a whole section names the key in it.
+        names_key = inner is not None and message.partition(":")[0] in inner.model_fields
+        separator = "." if names_key else ": "
+        text = f"{key}{separator}{message}{seen}" if key else message
     more = len(problems) - 1
     return text + (f" (and {more} more)" if more else "")
 
@@ -136,14 +146,28 @@ def hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
 
     Args:
       name: the unknown name.
-      known: the names that are possible here. The most similar one is suggested, in any case.
-      elsewhere: keys with this name in other sections. The first one is suggested if no known name
-        is similar. If there is none, the clause lists the known names.
+      known: the names that are possible here. The closest one is suggested.
+      elsewhere: keys with such a name in other sections. The first one is suggested if no known
+        name is close. If there is none, the clause lists the known names.
     """
-    cases = {each.lower(): each for each in reversed(known)}
+    found = closest(name, known) or next(iter(elsewhere), None)
+    return f"did you mean {found}?" if found else f"known here: {', '.join(known) or 'none'}"
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the name that is meant by an unknown one, or None if none is close.
+
+    Args:
+      name: the unknown name.
+      known: the names that are possible. The most similar one is returned, in any case, or the only
+        one that has all words of `name`, such as batch_size_per_replica for batch_size.
+    """
+    cases = {each.lower(): each for each in reversed(list(known))}
     similar = difflib.get_close_matches(name.lower(), cases, n=1, cutoff=0.7)
-    close = [cases[each] for each in similar] or elsewhere
-    return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"
+    words = set(name.lower().split("_"))
+    longer = [each for each in cases if words <= set(each.split("_"))]
+    found = similar or (longer if len(longer) == 1 else [])
+    return cases[found[0]] if found else None
 
 
 def sections_of(

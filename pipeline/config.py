@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,6 +26,7 @@ from core.settings import (
     PathOrUrl,
     PositiveInt,
     Section,
+    closest,
     first_problem,
     flat_settings,
     keys_of_paths,
@@ -136,9 +138,7 @@ class Data(Section):
     @field_validator("max_examples", mode="before")
     @classmethod
     def _one_number_caps_every_split(cls, value: Any) -> Any:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return {split: value for split in SPLITS}
-        return value
+        return value if isinstance(value, dict) else {split: value for split in SPLITS}
 
     @field_validator("span", mode="before")
     @classmethod
@@ -351,11 +351,37 @@ def find_settings(source: str) -> Path:
     # Unlike `Path.expanduser`, this accepts a name that begins with ~, and an unknown home.
     file = Path(expand_home(source))
     if not file.is_file():
-        names = ", ".join(sorted(preset.stem for preset in PRESETS.glob("*.yaml")))
-        raise ConfigError(
-            f"--config, {CONFIG_VARIABLE}: no file {source!r}; set a YAML file or one of {names}"
-        )
+        raise ConfigError(f"--config, {CONFIG_VARIABLE}: {_no_settings(source, file)}")
     return file
+
+
+def _no_settings(source: str, file: Path) -> str:
+    """Return why there are no settings, and those that may be meant.
+
+    Args:
+      source: the value of the option or the variable.
+      file: the path of this value.
+    """
+    if source and file.is_dir():
+        # `amazon-reviews init mine` writes mine/mine.yaml.
+        inner = [str(Path(source, each.name)) for each in _settings_in(file)]
+        clause = f", such as {inner[0]}" if inner else ""
+        return f"{source!r} is a folder; set a YAML file{clause}"
+    presets = sorted(preset.stem for preset in PRESETS.glob("*.yaml"))
+    beside = {each.stem: str(Path(source).parent / each.name) for each in _settings_in(file.parent)}
+    possible = {name: name for name in presets} | beside
+    meant = closest(file.stem, possible) if source else None
+    if meant:
+        return f"no file {source!r}, did you mean {possible[meant]}?"
+    return f"no file {source!r}; set a YAML file or one of {', '.join(presets)}"
+
+
+def _settings_in(folder: Path) -> list[Path]:
+    """Return the YAML files of a folder that are not hidden; empty if it cannot be listed."""
+    try:
+        return sorted(each for each in folder.iterdir() if re.search(r"^[^.].*\.ya?ml$", each.name))
+    except OSError:
+        return []
 
 
 def read_settings(file: Path) -> dict[str, Any]:

@@ -62,7 +62,8 @@ class ChangedAnswers(NamedTuple):
     Attributes:
       newly_wrong: the number of reviews that only the candidate gets wrong.
       newly_right: the number of reviews that only the baseline gets wrong.
-      regressions: the REGRESSIONS most confident mistakes among those of `newly_wrong`.
+      regressions: the REGRESSIONS most confident mistakes among those of `newly_wrong`, without
+        copies.
     """
 
     newly_wrong: int
@@ -84,7 +85,7 @@ class Scores(NamedTuple):
     Attributes:
       slices: slice -> CANDIDATE and, if there is one, BASELINE -> counts.
       sampled: (hash, digest, prediction) of the SAMPLE_SIZE Examples with the smallest hashes.
-      mistakes: the MISTAKES most confident mistakes of the candidate.
+      mistakes: the MISTAKES most confident mistakes of the candidate, without copies.
       confusions: label and predicted label -> the CONFUSION_TEXTS most confident mistakes with
         different texts, of the most frequent confusions.
       changed: the answers that differ from those of the baseline; None without a baseline.
@@ -122,7 +123,7 @@ def merge(parts: Iterable[Scores]) -> Scores:
             chain.from_iterable(part.sampled for part in parts),
             key=lambda sampled: sampled[:2],
         ),
-        heapq.nsmallest(MISTAKES, chain.from_iterable(part.mistakes for part in parts)),
+        most_confident(chain.from_iterable(part.mistakes for part in parts), MISTAKES),
         _merge_confusions(parts, slices),
         _merge_changed([part.changed for part in parts if part.changed is not None]),
         reference.merge(part.reference for part in parts if part.reference is not None),
@@ -141,15 +142,20 @@ def confusion_texts(mistakes: Iterable[Mistake]) -> dict[tuple[int, int], list[M
         pair = mistake.label, mistake.predicted
         start = mistake.text[:_CONFUSION_CHARACTERS]
         found.setdefault(pair, []).append(mistake._replace(text=start))
-    return {pair: _most_confident(texts) for pair, texts in found.items()}
+    return {pair: most_confident(texts, CONFUSION_TEXTS) for pair, texts in found.items()}
 
 
-def _most_confident(mistakes: Iterable[Mistake]) -> list[Mistake]:
-    """Return CONFUSION_TEXTS mistakes with different texts."""
-    different: dict[str, Mistake] = {}
+def most_confident(mistakes: Iterable[Mistake], most: int) -> list[Mistake]:
+    """Return the most confident mistakes; of copies of a review, which repeat a mistake, one.
+
+    Args:
+      mistakes: mistakes in any order.
+      most: the number of mistakes that are returned, if there are as many.
+    """
+    different: dict[tuple[str, int], Mistake] = {}
     for mistake in sorted(mistakes):
-        different.setdefault(mistake.text, mistake)
-    return list(different.values())[:CONFUSION_TEXTS]
+        different.setdefault((mistake.text, mistake.label), mistake)
+    return list(different.values())[:most]
 
 
 def shown_confusions(scores: Scores) -> ConfusedReviews:
@@ -167,7 +173,7 @@ def _merge_changed(parts: list[ChangedAnswers]) -> ChangedAnswers | None:
     return ChangedAnswers(
         sum(part.newly_wrong for part in parts),
         sum(part.newly_right for part in parts),
-        heapq.nsmallest(REGRESSIONS, chain.from_iterable(part.regressions for part in parts)),
+        most_confident(chain.from_iterable(part.regressions for part in parts), REGRESSIONS),
     )
 
 
@@ -180,6 +186,8 @@ def _merge_confusions(
         found = slices[WHOLE][CANDIDATE].confusions(_KEPT_CONFUSIONS)
         pairs &= {(each.label, each.predicted) for each in found}
     return {
-        pair: _most_confident(chain.from_iterable(part.confusions.get(pair, []) for part in parts))
+        pair: most_confident(
+            chain.from_iterable(part.confusions.get(pair, []) for part in parts), CONFUSION_TEXTS
+        )
         for pair in pairs
     }

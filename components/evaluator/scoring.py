@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
+from itertools import compress
 from typing import Any
 
 import apache_beam as beam
@@ -31,6 +32,7 @@ from components.evaluator.scores import (
     Scores,
     confusion_texts,
     merge,
+    most_confident,
 )
 from components.evaluator.thresholds import Evaluation
 from components.examples import SAMPLE_SIZE
@@ -138,20 +140,20 @@ class ScoreFiles(beam.DoFn):
 
         wrong = np.flatnonzero(predicted != labels)
         wrong = wrong[np.lexsort((hashes[wrong], doubt[wrong]))]
+        mistakes = [mistake(n) for n in wrong.tolist()]
         keep = partial(reference.select, hashes, texts=texts, labels=labels, most=self._kept)
         changed = served = None
         if BASELINE in predictions:
             served = keep(predictions[BASELINE])
             was_right = self._labels.decide(predictions[BASELINE]) == labels
-            newly_wrong = wrong[was_right[wrong]]
+            newly_wrong = list(compress(mistakes, was_right[wrong]))
             changed = ChangedAnswers(
                 len(newly_wrong),
                 int(np.count_nonzero((predicted == labels) & ~was_right)),
-                [mistake(n) for n in newly_wrong[:REGRESSIONS].tolist()],
+                most_confident(newly_wrong, REGRESSIONS),
             )
-        mistakes = [mistake(n) for n in wrong.tolist()]
-        confusions = confusion_texts(mistakes)
-        return Scores(slices, sampled, mistakes[:MISTAKES], confusions, changed, keep(own), served)
+        confusions, shown = confusion_texts(mistakes), most_confident(mistakes, MISTAKES)
+        return Scores(slices, sampled, shown, confusions, changed, keep(own), served)
 
     def _members(
         self, examples: Sequence[bytes], texts: Sequence[bytes], words: Words

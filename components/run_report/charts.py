@@ -115,10 +115,10 @@ def class_scores(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
         for _, height, interval in found:
             axes.plot(interval, (height, height), color=colour, linewidth=1.5)
         points = [value for value, _, _ in found], [height for _, height, _ in found]
-        axes.plot(*points, marker, color=colour, markersize=6, label=name)
+        axes.plot(*points, marker, color=colour, markersize=6, label=name, clip_on=False)
     axes.set_yticks(range(len(shown)), [short_name(labels.names[n]) for n in shown], fontsize=10)
     axes.set_ylim(len(shown) - 0.5, -0.5)
-    axes.set_xlim(right=1.01)
+    axes.set_xlim(right=1)
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)

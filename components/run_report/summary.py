@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from components.evaluator.files import Results
@@ -53,7 +54,11 @@ def tiles(content: Content) -> list[Tile]:
         found.append(
             Tile("Size of the model", words.size(content.model_bytes), _server(content.check))
         )
-    return found
+    # A narrow tile breaks `1 min 53 s` between its units, and not behind 53.
+    return [
+        tile._replace(value=re.sub(r"(\d) (\D)", "\\1\N{NO-BREAK SPACE}\\2", tile.value))
+        for tile in found
+    ]
 
 
 def _of_evaluation(results: Results, baseline: str) -> list[Tile]:

@@ -170,6 +170,7 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
         raise InputError(
             f"{base} does not exist: data.input_base must be a folder or a gs:// prefix with files "
             f"of texts, and data.splits can name the files in it{placeholder_hint(base)}"
+            f"{_fetch_hint(pattern)}"
         )
     found = match_files(base, pattern)
     if not found:
@@ -178,9 +179,16 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
             "data.input_base to another folder, or data.splits to folders or globs relative to it "
             "(* and ** match no hidden files, READMEs, licences, checksums and backups, and a name "
             "that begins with . or _ only matches a glob that begins so)"
-            f"{_glob_hint(base, pattern)}"
+            f"{_glob_hint(base, pattern)}{_fetch_hint(pattern)}"
         )
     return found
+
+
+def _fetch_hint(pattern: str) -> str:
+    """Return the end of the message about the files of Kaggle, which a command downloads."""
+    if pattern.endswith(".ft.txt.bz2"):
+        return "; `amazon-reviews data fetch` with the same settings downloads Kaggle's files"
+    return ""
 
 
 def _glob_hint(base: str, pattern: str) -> str:

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from core.errors import InputError
+from preprocessing import features
 from preprocessing.reading.columns import SEPARATORS, Columns, Layout, MissingColumnsError
 from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection, inspect
@@ -416,5 +417,7 @@ def _columns(layout: Layout, columns: Columns) -> str:
     label, title, text = (f"`{name}`" if name else "-" for name in columns[:3])
     scale = "data.labels" if layout.label_map else label_scale(layout, columns.label)[0]
     labels = f"label {label} ({scale}), " if layout.reads_labels else ""
-    further = "".join(f", `{name}`" for name in columns.further if name)
+    roles = [*(column.name for column in features.further_columns()), "id"]
+    named = zip(roles, columns.further, strict=False)
+    further = "".join(f", {role} `{name}`" for role, name in named if name)
     return f"{labels}title {title}, text {text}{further}"

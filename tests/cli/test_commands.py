@@ -98,10 +98,17 @@ def test_an_option_before_the_command_is_one_line(option):
 
 
 @pytest.mark.parametrize("command", ["run", "serve", "models", "compile"])
-def test_a_settings_file_without_its_option_is_one_line(command):
-    result = CliRunner().invoke(app, [command, "my file.yaml"])
-    line = "my file.yaml is no argument; write --config 'my file.yaml'\n"
-    assert (result.exit_code, result.stderr) == (2, line)
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [
+        ("my file.yaml", "--config 'my file.yaml'"),
+        ("stars", "--config stars"),
+        ("training.epochs=3", "--set training.epochs=3"),
+    ],
+)
+def test_settings_without_their_option_are_one_line(command, word, written):
+    result = CliRunner().invoke(app, [command, word])
+    assert (result.exit_code, result.stderr) == (2, f"{word} is no argument; write {written}\n")
 
 
 def test_help_imports_no_large_library():

@@ -18,6 +18,7 @@ from cli.run_state import Failure, RunState
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.inputs import input_files
+from tests.full_disk import full_disk
 from tests.loaded import run_command
 from tests.pipeline import exports
 
@@ -125,7 +126,17 @@ def test_the_settings_that_are_written_start_a_run(shop, tmp_path, monkeypatch):
     assert refused.stderr == (
         "--write: mine.yaml exists already; remove it, or write another file\n"
     )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert check(shop, "--write", "~/mine.yaml").stderr == refused.stderr.replace(" m", " ~/m")
     assert (tmp_path / "mine.yaml").read_text() == written
+
+
+def test_settings_that_do_not_fit_on_the_disk_leave_no_empty_file(shop, tmp_path):
+    with full_disk(10):
+        found = check(shop, "--write", tmp_path / "mine.yaml")
+    assert found.exit_code == 2
+    assert f"--write: {tmp_path}/mine.yaml cannot be written: File too large" in found.stderr
+    assert not list(tmp_path.glob("*mine.yaml*"))
 
 
 @pytest.mark.parametrize("name", ["phones 📱.jsonl", 'a "b" {c}: #d.jsonl', "ü\u2028\x85.jsonl"])

@@ -8,6 +8,7 @@ from cli.init import create_project
 from core.errors import ConfigError
 from pipeline.config import load_config
 from tests.e2e.harness import COMMAND
+from tests.full_disk import full_disk
 
 
 def test_a_folder_with_files_is_left_as_it_is(tmp_path):
@@ -50,6 +51,14 @@ def test_a_folder_whose_path_no_run_can_use_is_refused(tmp_path, folder, message
         create_project(tmp_path / folder)
     assert str(error.value).endswith(f"{tmp_path}/{message}")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_project_that_does_not_fit_on_the_disk_leaves_nothing(tmp_path):
+    too_large = pytest.raises(ConfigError, match="mine cannot be written: File too large")
+    with full_disk(1000), too_large:
+        create_project(tmp_path / "mine")
+    assert not list((tmp_path / "mine").iterdir())
+    assert len(create_project(tmp_path / "mine")) == 4
 
 
 @pytest.mark.parametrize("folder", ["a\xa0b", "\U0001f469\u200d\U0001f4bb", "a\u200fb"])

@@ -26,7 +26,14 @@ from components.evaluator import files, metrics, tfma_files
 from components.evaluator.counts import TOP, Confusion, Counts
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, OtherModel, Results, WrongAnswer
 from components.evaluator.metrics import class_metrics, key_figures
-from components.evaluator.scores import Mistake, Scores, confusion_texts, merge, shown_confusions
+from components.evaluator.scores import (
+    ChangedAnswers,
+    Mistake,
+    Scores,
+    confusion_texts,
+    merge,
+    shown_confusions,
+)
 from components.evaluator.thresholds import Evaluation
 from core.errors import InputError
 from preprocessing.labels import Labels
@@ -451,6 +458,21 @@ def test_confusions_have_the_texts_of_their_most_confident_mistakes():
     assert [each.text[:6] for each in found[0, 1]] == ["text 7", "text 6", "text 5"]
     assert max(len(each.text) for each in found[0, 1]) == 300
     assert found[4, 0] == [WrongAnswer("rare", 4, 0, 0.9)]
+
+
+def test_of_copies_of_a_review_one_is_a_stored_mistake():
+    """Real exports repeat reviews. Twenty copies of a mistake would hide the others."""
+    copies = [Mistake(-0.9, n, "copied", 0, 1, 0.9) for n in range(40)]
+    others = [Mistake(-0.8, n, f"text {n}", 0, 1, 0.8) for n in range(9)]
+    otherwise_labelled = Mistake(-0.7, 7, "copied", 4, 1, 0.7)
+    parts = [[*copies[::2], *others[::2]], [*copies[1::2], *others[1::2], otherwise_labelled]]
+    merged = merge(
+        scores_of(*part)._replace(changed=ChangedAnswers(len(part), 0, part)) for part in parts
+    )
+    expected = ["copied", *(f"text {n}" for n in range(9)), "copied"]
+    assert [each.text for each in merged.mistakes] == expected
+    assert merged.changed.newly_wrong == 50
+    assert [each.text for each in merged.changed.regressions] == expected
 
 
 def test_the_file_of_confusions_keeps_its_form(tmp_path):

@@ -1,13 +1,13 @@
 """Lists of files, and outputs that are replaced."""
 
 import os
-import resource
 
 import pytest
 import tensorflow as tf
 
 from core.errors import ConfigError
 from core.files import check_replaced, list_files, output_path, write_output
+from tests.full_disk import full_disk
 
 
 def test_only_the_names_of_files_are_patterns(tmp_path):
@@ -46,13 +46,9 @@ def test_an_output_is_written_through_links_and_only_to_a_regular_file(tmp_path)
 
 def test_an_output_that_cannot_be_written_is_one_line_and_changes_no_file(tmp_path):
     (tmp_path / "file").write_text("earlier")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 10, hard))
-    try:
-        with pytest.raises(ConfigError, match=r"^--output: .*/file cannot be written: File too la"):
-            write_output(tmp_path / "file", "x" * (1 << 12))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    too_large = pytest.raises(ConfigError, match=r"^--output: .*/file cannot be written: File too")
+    with full_disk(1 << 10), too_large:
+        write_output(tmp_path / "file", "x" * (1 << 12))
     for name in ("file/x", "missing/x"):
         with pytest.raises(ConfigError, match=f"^--output: .*/{name} cannot be written: N"):
             write_output(tmp_path / name, "text")

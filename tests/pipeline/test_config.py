@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -50,6 +51,9 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("data:\ninput_base: in", "", "data: the section is empty"),
         ("", "data=", "data: the section is empty"),
         ("", "epochs=3", "epochs: unknown key, did you mean training.epochs?"),
+        ("", "epoch=3", "epoch: unknown key, did you mean training.epochs?"),
+        ("", "training.batch_size=8", "unknown key, did you mean batch_size_per_replica?"),
+        ("", "training.min_acuracy=1", "unknown key, did you mean evaluation.min_accuracy?"),
         ("", "beam.name=x", "beam.name: unknown key, known here: runner, args, flink"),
         ("", "training.workers=2", "2 workers need training.strategy: multi_worker_mirrored"),
         ("", "training.epochs=I", "training.epochs: Input should be a valid integer, not 'I'"),
@@ -157,12 +161,18 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "tracking.mlflow=http://", "http:// has no bucket or host after ://"),
         ("", "tracking.mlflow=http:///mlflow", "http:///mlflow has no bucket or host"),
         ("", "tracking.mlflow=http://:5000", "http://:5000 has no bucket or host"),
-        ("", "tracking.mlflow=http://mlflow:port", "tracking: mlflow: the URI is not valid"),
-        ("", "tracking.mlflow=http://mlflow:99999", "tracking: mlflow: the URI is not valid"),
+        (
+            "",
+            "data.max_examples=1e6",
+            "data.max_examples.train: Input should be a valid integer, not",
+        ),
+        ("", "data.window=3", "with --set: data.window: 3 requires spans in data.input_base"),
+        ("", "tracking.mlflow=http://mlflow:port", "tracking.mlflow: the URI is not valid"),
+        ("", "tracking.mlflow=http://mlflow:99999", "tracking.mlflow: the URI is not valid"),
         ("", "tracking.mlflow=ftp://mlflow", "ftp://mlflow has the scheme ftp; set the address"),
         ("", "tracking.mlflow=my server", "my server has no scheme; set the address"),
         ("", "tracking.mlflow='http://m:1/#/experiments/1'", "is the address of a page; set only"),
-        ("", "kubeflow.endpoint='https://me:pw@host'", "kubeflow: endpoint: the URL contains a pa"),
+        ("", "kubeflow.endpoint='https://me:pw@host'", "kubeflow.endpoint: the URL contains a pa"),
         ("", "tracking.mlflow=me:secret@mlflow:5000", "contains a password; set MLFLOW_TRACKING"),
     ],
 )
@@ -353,6 +363,19 @@ def test_a_missing_file_is_named_with_the_presets():
         load_config(environ={"PIPELINE_CONFIG": "nope.yaml"})
     with pytest.raises(ConfigError, match=r"no file '~no-such-user/mine.yaml'"):
         load_config("~no-such-user/mine.yaml", environ={})
+
+
+def test_a_missing_file_is_named_with_the_one_that_is_meant(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    Path("mine/mine.yaml").touch()
+    for value, message in {
+        "sampel": "no file 'sampel', did you mean sample?",
+        "mine/mine.yml": "no file 'mine/mine.yml', did you mean mine/mine.yaml?",
+        "mine": "'mine' is a folder; set a YAML file, such as mine/mine.yaml",
+    }.items():
+        with pytest.raises(ConfigError, match=re.escape(message)):
+            load_config(value, environ={})
 
 
 keys = st.from_regex(r"[a-z]{1,8}(\.[a-z]{1,8}){0,2}", fullmatch=True)

@@ -97,6 +97,8 @@ def test_the_verdict_is_first(page):
     found = [head.index(part) for part in (verdict, *tiles, check)]
     assert found == sorted(found)
     assert re.search(r"Size of the model \d+\.\d (K|M)iB", head)
+    # A tile breaks no line between a number and its unit.
+    assert '<dd class="value">3.7\N{NO-BREAK SPACE}s</dd>' in page
 
 
 SECTIONS = {

@@ -36,7 +36,7 @@ def test_a_further_column_of_each_format(folder, kind):
     path = write(folder, f"reviews.{kind}", content(kind))
     (file,) = find_sources(str(folder), {"all": f"*.{kind}"})
     layouts = decide_layouts([file], ReadOptions(columns={"seller": "shop"}))
-    assert describe(layouts)[0].endswith("text `text`, `Verified_Purchase`, `shop`")
+    assert describe(layouts)[0].endswith("text `text`, verified `Verified_Purchase`, seller `shop`")
     (batch,) = read_batches(cut_file(path, layouts[0])[0], POOL)
     texts = [text.encode() for _, text, *_ in ROWS]
     assert batch.columns == {"text": texts, "label": [1, 0, 1, 0], **VALUES}

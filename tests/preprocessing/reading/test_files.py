@@ -217,6 +217,8 @@ def test_a_link_without_a_target_is_named(tmp_path):
     ("base", "pattern", "parts"),
     [
         ("{}/missing", "*", ["{}/missing", "does not exist", "data.input_base"]),
+        ("{}/missing", "train.ft.txt.bz2", ["does not exist", "`amazon-reviews data fetch`"]),
+        ("{}", "train.ft.txt.bz2", ["no file of texts", "`amazon-reviews data fetch`"]),
         ("{}/x.csv", "*", ["{}/x.csv is a file", "`amazon-reviews data check {}/x.csv`"]),
         ("{}", "*.json", ["{}", "'*.json'", "data.splits"]),
         ("nothing://bucket/folder", "*", ["nothing://bucket/folder", "cannot be listed"]),
