@@ -96,6 +96,8 @@ class TrainingSummary:
       curve: the points of the curve; empty if the first replica had no Examples.
       skipped_warm_start: the reason why the training did not continue from the weights of the
         served model, as a clause; empty if it did, or if it should not.
+      skipped_updates: the number of steps that changed no weight, because a gradient overflowed
+        under float16.
 
     The files of early versions lack the attributes with a default.
     """
@@ -118,6 +120,7 @@ class TrainingSummary:
     epoch_metrics: Sequence[EpochMetrics] = ()
     curve: Sequence[CurvePoint] = ()
     skipped_warm_start: str = ""
+    skipped_updates: int = 0
 
     def loss_curve(self) -> list[float]:
         """Return the mean loss of at most 32 equal parts of the training, in their order."""

@@ -66,6 +66,7 @@ def summarize(
             for point in state.curve
         ],
         skipped_warm_start=state.skipped_warm_start,
+        skipped_updates=state.skipped_updates,
     )
 
 

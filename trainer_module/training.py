@@ -25,11 +25,13 @@ from trainer_module.loop.callbacks import (
     EarlyStopping,
     Measurements,
     SaveRegularly,
+    SkippedUpdates,
     StepProgress,
     StopOnNonFiniteLoss,
     TensorBoard,
 )
 from trainer_module.loop.checkpoints import Checkpoints
+from trainer_module.loop.finite import check_updates
 from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.trainable import Trainable
 from trainer_module.settings import TrainingJob
@@ -115,6 +117,14 @@ def train_model(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     measurements = Measurements(setup.inputs.train.examples, first_step, state.usage)
     report_stage("compiling the training step")
     _run_loop(setup, model, checkpoints, measurements, first_step)
+    check_updates(state.skipped_updates, measurements.step)
+    if state.skipped_updates:
+        logging.warning(
+            "training.mixed_precision: float16: a gradient overflowed in %d of %d steps, whose "
+            "updates were skipped",
+            state.skipped_updates,
+            measurements.step,
+        )
     checkpoints.restore_best()
     if setup.chief:
         summary = summarize(
@@ -175,6 +185,8 @@ def _run_loop(
             measurements,
             StepProgress(inputs.steps, inputs.epochs, first_step),
         ]
+        if getattr(model.optimizer, "dynamic", False):  # it scales the loss
+            callbacks.append(SkippedUpdates(first_step, state))
         if training.early_stopping:
             callbacks.append(EarlyStopping(training.early_stopping, checkpoints))
         callbacks.append(

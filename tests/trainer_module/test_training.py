@@ -112,6 +112,24 @@ def test_mixed_precision_learns_the_same_and_ends_with_the_training(prepared, tm
     assert tf_keras.mixed_precision.global_policy().name == "float32"
 
 
+def test_updates_that_float16_skips_are_counted_and_a_training_without_any_other_fails(
+    records, tmp_path
+):
+    settings = {
+        "model": "transformer",
+        "hyperparameters": {"width": 8, "layers": 1, "heads": 2, "feed_forward_width": 8},
+        "mixed_precision": "float16",
+        "batch_size_per_replica": 64,
+    }
+    job = make_job(records, tmp_path / "one step", **settings, epochs=1)
+    with pytest.raises(NotFiniteError, match=r"float16: a gradient overflowed in each of the 1 st"):
+        train(job, None)
+    assert not (tmp_path / "one step" / "model").exists()
+    train_model(make_job(records, tmp_path, **settings, epochs=5), None)
+    figures = summary(tmp_path)
+    assert 0 < figures["skipped_updates"] < figures["steps"]
+
+
 def test_a_training_outside_the_main_thread_works_and_reports_what_it_does(
     prepared, tmp_path, reported
 ):
