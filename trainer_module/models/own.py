@@ -156,9 +156,10 @@ def try_out(
     Raises:
       CodeError: the model or the loss fails or has another shape, the logits of a review depend on
         its padding, the model has a loss that no layer has or a method that no training calls, or
-        the optimizer is not one of tf_keras that the strategy supports.
+        the strategy does not support the optimizer, which is one of tf_keras, or a constraint.
     """
-    _check_optimizer(file, optimizer(1e-3), training)
+    made = optimizer(1e-3)
+    _check_optimizer(file, made, training)
     # A training consists of the layers between the inputs and the output.
     if len(model.losses) > len(tf_keras.Model(model.input, model.output).losses):
         raise CodeError(
@@ -170,6 +171,7 @@ def try_out(
             )
         )
     _check_methods(file, model)
+    _check_constraints(file, model, training)
     narrow = _in_graph(file, model, _reviews(model, 0), training=False)
     _check_output(file, narrow, labels)
     wide = _in_graph(file, model, _reviews(model, _MORE_PADDING), training=False)
@@ -187,7 +189,7 @@ def try_out(
     shape = tuple(losses.shape)
     if shape != (2,):
         raise CodeError(about(file, "loss", f"returns the shape {shape} for 2 Examples, not (2,)"))
-    _try_steps(file, model, loss, transform)
+    _try_steps(file, model, loss, made, transform)
 
 
 def check_exported(
@@ -299,10 +301,35 @@ def _check_optimizer(file: CodeFile, optimizer: Any, training: Training) -> None
         raise CodeError(about(file, "optimizer", problem))
 
 
+def _check_constraints(file: CodeFile, model: tf_keras.Model, training: Training) -> None:
+    """Check that the workers of parameter servers do not overwrite updates by a constraint.
+
+    An optimizer applies a constraint after the update, by an operation of its own that assigns all
+    values.
+
+    Raises:
+      CodeError: a trained variable has a constraint, and there are several workers.
+    """
+    if training.strategy != "parameter_server" or training.workers == 1:
+        return
+    for variable in model.trainable_variables:
+        if variable.constraint is not None:
+            raise CodeError(
+                about(
+                    file,
+                    "build",
+                    f"returns a model with a constraint on {variable.name}, by which each of "
+                    f"{training.workers} workers of parameter_server would overwrite the updates "
+                    "of the others; use a regularizer in its place, or another training.strategy",
+                )
+            )
+
+
 def _try_steps(
     file: CodeFile,
     model: tf_keras.Model,
     loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    optimizer: Any,
     transform: Transform,
 ) -> None:
     """Compute an evaluation and the gradients of a training for two reviews, and for none.
@@ -326,9 +353,14 @@ def _try_steps(
         with tf.GradientTape() as tape:
             trained = loss(label, model(inputs, training=True))
         used.extend(tape.watched_variables())
-        return [evaluated, trained, *tape.gradient(trained, model.trainable_variables)]
+        gradients = tape.gradient(trained, model.trainable_variables)
+        for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+            if isinstance(gradient, tf.IndexedSlices) and variable.constraint is not None:
+                sparse.append(variable.name)
+        return [evaluated, trained, *gradients]
 
     used: list[tf.Variable] = []
+    sparse: list[str] = []
     # The averages of a batch normalization of no reviews are not numbers.
     weights = model.get_weights()
     guarded(file, steps, _reviews(model, 0), tf.constant([[0.0], [1.0]]))
@@ -343,6 +375,16 @@ def _try_steps(
                     "layer has as an attribute; it would be neither trained nor exported",
                 )
             )
+    if sparse and isinstance(optimizer, tf_keras.optimizers.legacy.Optimizer):
+        raise CodeError(
+            about(
+                file,
+                "build",
+                f"returns a model with a constraint on {sparse[0]}, of which a step has the "
+                "gradient of some rows only; optimizers of tf_keras.optimizers.legacy, such as "
+                "trainer_module.models.layers.adam, support none there; use a regularizer",
+            )
+        )
     try:
         steps(inputs, label)
     except UserError:

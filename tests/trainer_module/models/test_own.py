@@ -161,6 +161,26 @@ def test_an_optimizer_whose_updates_workers_overwrite_is_named_before_the_run(na
         models.try_out(several, SENTIMENT, TRANSFORM, usable)
 
 
+def test_a_constraint_that_overwrites_updates_of_other_workers_is_named_before_the_run():
+    limited = "Dense(4, kernel_constraint='non_neg', name='limited')(x)"
+    dropout = "x = tf_keras.layers.Dropout("
+    file = changed((dropout, f"x = tf_keras.layers.{limited}\n    {dropout}"))
+    alone = SETTINGS.model_copy(update={"strategy": "parameter_server"})
+    models.try_out(alone, SENTIMENT, TRANSFORM, file)
+    with pytest.raises(CodeError, match=r"constraint on limited/kernel:0, by which each of 2 work"):
+        models.try_out(alone.model_copy(update={"workers": 2}), SENTIMENT, TRANSFORM, file)
+
+
+def test_a_constraint_that_the_optimizer_does_not_support_is_named_before_the_run():
+    table = "tf_keras.layers.Embedding(99, 8, embeddings_constraint='non_neg', name='table')"
+    embedding = "embedding(transform, hyperparameters.embedding_width)"
+    file = changed((f"vectors = {embedding}", f"vectors = {table}"))
+    with pytest.raises(CodeError, match=r"constraint on table/embeddings:0, of which a step has "):
+        models.try_out(SETTINGS, SENTIMENT, TRANSFORM, file)
+    new = ("optimizer = adam", "optimizer = tf_keras.optimizers.Adam")
+    models.try_out(SETTINGS, SENTIMENT, TRANSFORM, changed((embedding, table), new))
+
+
 FIRST_REVIEW = (" / words\n", " / words + 0 * tf.gather(vectors, 0)[0]\n")
 PADDED = (
     ("DropoutRate, adam", "DropoutRate, Padding, adam"),
