@@ -34,7 +34,7 @@ from trainer_module.loop.checkpoints import Checkpoints
 from trainer_module.loop.finite import check_updates
 from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.trainable import Trainable
-from trainer_module.settings import TrainingJob
+from trainer_module.settings import Training, TrainingJob
 from trainer_module.summary import summarize
 from trainer_module.training_setup import Setup, build_model, resolve
 
@@ -170,6 +170,9 @@ def _run_loop(
 ) -> None:
     """Take all steps from `first_step` on, with the callbacks of this process."""
     training, inputs, state = setup.job.training, setup.inputs, checkpoints.state
+    workers = setup.cluster.workers if setup.cluster else 1
+    plan = Plan(inputs, training, state, first_step, workers)
+    _check_profile(training, plan)
     sync = PreemptionSync(setup.collective)
     files = [*inputs.train.files, *inputs.evaluation.files]
     if inputs.epochs > training.epochs:
@@ -196,8 +199,24 @@ def _run_loop(
             logs = os.path.join(setup.job.model_run_dir, "logs")
             profiled = training.profile_steps or 0
             callbacks.append(TensorBoard(logs, write_graph=False, profile_batch=profiled))
-        workers = setup.cluster.workers if setup.cluster else 1
-        LOOPS[training.loop](model, Plan(inputs, training, state, first_step, workers), callbacks)
+        LOOPS[training.loop](model, plan, callbacks)
+
+
+def _check_profile(training: Training, plan: Plan) -> None:
+    """Check that the training has the first call that is profiled.
+
+    Raises:
+      ValueError: it has not. A resumed training only logs this, because few calls may be left.
+    """
+    if training.profile_steps is None or training.profile_steps[0] <= plan.calls():
+        return
+    problem = (
+        f"training.profile_steps: {list(training.profile_steps)} begins after the last of "
+        f"{plan.calls()} calls of the compiled train function"
+    )
+    if not plan.first_step:
+        raise ValueError(f"{problem}; set earlier ones")
+    logging.warning("%s, which are left; nothing is profiled", problem)
 
 
 def _export(setup: Setup, model: Trainable) -> None:

@@ -185,6 +185,20 @@ def test_every_seed_trains(records, tmp_path, seed):
     assert summary(tmp_path)["val_loss"] > 0
 
 
+@pytest.mark.parametrize(("first", "profiled"), [(12, True), (13, False)])
+def test_a_profile_of_calls_that_the_training_does_not_have_is_an_error(
+    records, tmp_path, first, profiled
+):
+    settings = {"batch_size_per_replica": 8, "steps_per_execution": 2, "epochs": 3}
+    job = make_job(records, tmp_path, **settings, profile_steps=[first, 20])
+    if profiled:
+        train_model(job, None)
+    else:
+        with pytest.raises(ValueError, match=r"\[13, 20\] begins after the last of 12 calls"):
+            train_model(job, None)
+    assert bool(list(tmp_path.rglob("*.xplane.pb"))) == profiled
+
+
 def test_no_example_is_an_error_that_names_the_files(prepared, tmp_path):
     with pytest.raises(ValueError, match=r"no Example in .*nothing-\*.gz"):
         train(make_job(prepared, tmp_path, train="nothing-*.gz"), None)
