@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from core.records import known_fields
@@ -79,6 +79,8 @@ class TrainingSummary:
     Attributes:
       strategy_reason: the reason for the strategy.
       model: the setting `training.model`.
+      hyperparameters: all of the model, with its defaults and the values of a Tuner.
+      learning_rate: the highest learning rate, for the batches of the training; None: unknown.
       strategy: the class of the strategy.
       processes: the number of processes.
       devices: the devices on which each process computes, such as `GPU:0`.
@@ -104,6 +106,8 @@ class TrainingSummary:
 
     strategy_reason: str = ""
     model: str
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    learning_rate: float | None = None
     strategy: str
     processes: int
     devices: Sequence[str] = ()

@@ -41,6 +41,14 @@ def test_a_training_writes_a_model_logs_and_figures_and_removes_its_checkpoints(
     assert last.keys() == {"loss", "accuracy", "val_loss", "val_accuracy"}
     expected = {
         "model": "ngram_linear",
+        "hyperparameters": {
+            "length_power": 0.5,
+            "scale_floor": 0.3,
+            "scale_smoothing": 1.0,
+            "compressed": False,
+        },
+        # 0.4 for 1,024 Examples.
+        "learning_rate": pytest.approx(0.05),
         "strategy": "OneDeviceStrategy",
         "strategy_reason": "as set",
         "processes": 1,
