@@ -137,7 +137,7 @@ def try_out(
     file: CodeFile,
     model: tf_keras.Model,
     loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
-    optimizer: Callable[[float], Any],
+    optimizer: Callable[[Any], Any],
     labels: Labels,
     transform: Transform,
     training: Training,
@@ -148,18 +148,19 @@ def try_out(
       file: the file of the model.
       model: the model.
       loss: the loss of each Example.
-      optimizer: (learning rate) -> the optimizer.
+      optimizer: (learning rate or schedule) -> the optimizer.
       labels: the classes of the model.
       transform: the settings of the features.
       training: the settings.
 
     Raises:
-      CodeError: the model or the loss fails or has another shape, the logits of a review depend on
+      CodeError: the model or the loss fails or has another form, the logits of a review depend on
         its padding, the model has a loss that no layer has or a method that no training calls, or
         the strategy does not support the optimizer, which is one of tf_keras, or a constraint.
     """
     made = optimizer(1e-3)
     _check_optimizer(file, made, training)
+    _check_learning_rate(file, optimizer)
     # A training consists of the layers between the inputs and the output.
     if len(model.losses) > len(tf_keras.Model(model.input, model.output).losses):
         raise CodeError(
@@ -189,6 +190,13 @@ def try_out(
     shape = tuple(losses.shape)
     if shape != (2,):
         raise CodeError(about(file, "loss", f"returns the shape {shape} for 2 Examples, not (2,)"))
+    if losses.dtype != tf.float32:
+        raise CodeError(about(file, "loss", f"returns {losses.dtype.name}, not float32"))
+    if not np.isfinite(losses).all():
+        found = ", ".join(map(str, losses.numpy()))
+        raise CodeError(
+            about(file, "loss", f"returns {found} for 2 Examples of a new model; it must be finite")
+        )
     _try_steps(file, model, loss, made, transform)
 
 
@@ -299,6 +307,26 @@ def _check_optimizer(file: CodeFile, optimizer: Any, training: Training) -> None
         )
     if problem:
         raise CodeError(about(file, "optimizer", problem))
+
+
+def _check_learning_rate(file: CodeFile, optimizer: Callable[[Any], Any]) -> None:
+    """Check that the optimizer of a file has the learning rate of the training, a schedule.
+
+    Raises:
+      CodeError: it has another learning rate, or fails with a schedule.
+    """
+    schedule = tf_keras.optimizers.schedules.ExponentialDecay(1e-3, 1, 0.5)
+    # The config of a number is a number, and that of a schedule a mapping.
+    found = optimizer(schedule).get_config().get("learning_rate")
+    if isinstance(found, int | float):
+        raise CodeError(
+            about(
+                file,
+                "optimizer",
+                f"returns an optimizer with the learning rate {found:g} instead of the schedule "
+                "that it is given; training.learning_rate and the Tuner would have no effect",
+            )
+        )
 
 
 def _check_constraints(file: CodeFile, model: tf_keras.Model, training: Training) -> None:

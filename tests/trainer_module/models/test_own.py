@@ -94,6 +94,16 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "def optimizer", "optimizer returns an optimizer with use_ema, whose averages are never"),
         ("optimizer = adam", "optimizer = adam\ndef loss(label, _):\n    return label", "def loss",
          "loss returns the shape (2, 1) for 2 Examples, not (2,)"),
+        ("optimizer = adam", "def optimizer(_):\n    return adam(0.01)", "def optimizer",
+         "optimizer returns an optimizer with the learning rate 0.01 instead of the schedule that"),
+        ("optimizer = adam", "def optimizer(rate):\n    return adam(rate / 2)", "return adam",
+         "TypeError: unsupported operand type(s) for /: 'ExponentialDecay' and 'int'"),
+        ("optimizer = adam", "optimizer = adam\ndef loss(label, logits):\n"
+         "    return tf.cast(label - logits, tf.float64)[:, 0]", "def loss",
+         "loss returns float64, not float32"),
+        ("optimizer = adam", "optimizer = adam\ndef loss(label, logits):\n"
+         "    return tf.math.log(label - 1.0)[:, 0]", "def loss",
+         "loss returns nan, -inf for 2 Examples of a new model; it must be finite"),
         ("optimizer = adam", "optimizer = adam\ndef adapt(model, counts):\n"
          "    model.get_layer('bag').scale.assign(counts)", "model.get_layer('bag')",
          "ValueError: No such layer: bag"),
