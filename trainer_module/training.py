@@ -31,7 +31,7 @@ from trainer_module.loop.callbacks import (
     TensorBoard,
 )
 from trainer_module.loop.checkpoints import Checkpoints
-from trainer_module.loop.finite import check_updates
+from trainer_module.loop.finite import NotFiniteError, check_updates, not_finite
 from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.trainable import Trainable
 from trainer_module.settings import Training, TrainingJob
@@ -220,7 +220,12 @@ def _check_profile(training: Training, plan: Plan) -> None:
 
 
 def _export(setup: Setup, model: Trainable) -> None:
-    """Export a copy of the model without devices and servers; only the chief writes it."""
+    """Export a copy of the model without devices and servers; only the chief writes it.
+
+    Raises:
+      NotFiniteError: a weight of the exported model is NaN or infinite. The weights of the trained
+        model were checked.
+    """
     job, architecture = setup.job, setup.architecture
     plain = architecture.plain_model(job.transform)
     # Reading a variable can be a collective operation, so every process does it.
@@ -231,8 +236,15 @@ def _export(setup: Setup, model: Trainable) -> None:
     # The import of TFT takes seconds, and only the chief needs it.
     from trainer_module import export
 
+    exported = architecture.exported(plain)
+    name = not_finite([*exported.served.variables, *exported.base.variables])
+    if name is not None:
+        raise NotFiniteError(
+            f"the weights {name} of the exported model are not finite, but those of the trained "
+            f"model are; correct the function `exported` of the model {job.training.model}"
+        )
     export.save(
-        architecture.exported(plain),
+        exported,
         job.transform_graph,
         job.serving_model_dir,
         job.transform,

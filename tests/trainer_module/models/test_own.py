@@ -11,6 +11,7 @@ from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import make_job, predict, run_task
 from trainer_module import models, training
+from trainer_module.loop.finite import NotFiniteError
 from trainer_module.settings import MODELS, Training
 
 pytestmark = pytest.mark.slow
@@ -234,6 +235,21 @@ def test_averages_of_a_batch_normalization_are_trained_by_several_processes(prep
     done = run_task(job.model_copy(update={"model_file": file}), tmp_path)
     assert done.code == 0, done.log
     assert predict(tmp_path, ["good", "bad"])["probability"].shape == (2,)
+
+
+def test_an_exported_model_that_is_not_finite_is_not_written(prepared, tmp_path):
+    infinite = """optimizer = adam
+def exported(model, _):
+    from trainer_module.models import Exported
+    served = tf_keras.models.clone_model(model)
+    served.set_weights([value + float("inf") for value in model.get_weights()])
+    return Exported(served, model)"""
+    settings = SETTINGS.model_dump(include={"model", "hyperparameters"})
+    job = make_job(prepared, tmp_path, epochs=1, **settings)
+    job = job.model_copy(update={"model_file": changed(("optimizer = adam", infinite))})
+    with pytest.raises(NotFiniteError, match=r"of the exported model are not finite, .* my_model$"):
+        training.train(job, None)
+    assert not (tmp_path / "model").exists()
 
 
 def test_a_training_and_its_warm_start_read_the_code_from_the_job(prepared, tmp_path, log):
