@@ -166,6 +166,7 @@ def endless(
     seed: int = 0,
     done: int = 0,
     parse: bool = True,
+    process: int = 0,
 ) -> tf.data.Dataset:
     """Return endless passes over `shard`, each padded with empty batches to `wanted` batches.
 
@@ -178,15 +179,22 @@ def endless(
         effect without a `shuffle_buffer`.
       done: number of batches to skip at the beginning, for a resumed training.
       parse: whether the batches are parsed here, and not by `parse_on_worker`.
+      process: the number of the process that reads the shard. The order of its files and blocks is
+        another one than that of the other processes. Otherwise a step would have neighbours in a
+        file, of which each process has every n-th Example, and in a sorted file these have the same
+        label.
     """
     by_length = batching.by_length
     empty = wanted - batching.count(shard.examples)
 
     def one_pass(number: tf.Tensor) -> tf.data.Dataset:
         # The seeds of the files, of the blocks and of the batches.
-        seeds = tf.random.stateless_uniform(
-            [3], tf.stack([seed, number]), 0, tf.int64.max, tf.int64
+        random = tf.random.stateless_uniform(
+            [3 + 2 * process], tf.stack([seed, number]), 0, tf.int64.max, tf.int64
         )
+        # Batches of words have a similar width in all processes, by the same seed.
+        files, places = (2 * process + 1, 2 * process + 2) if process else (0, 1)
+        seeds = tf.gather(random, [files, places, 2])
         blocks = shard.blocks(shuffle_buffer, seeds)
         if not by_length:
             batches = blocks.rebatch(batching.batch_size)
@@ -356,6 +364,7 @@ class Inputs:
                 seed=self._job.training.seed,
                 done=first_step * self._replicas_here,
                 parse=not self._by_coordinator,
+                process=process,
             )
 
         if self._by_coordinator:

@@ -134,6 +134,19 @@ def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write, names):
     assert two_epochs(6) != first
 
 
+@pytest.mark.parametrize("names", [NGRAMS, (*NGRAMS, *TOKENS)])
+def test_two_processes_read_different_parts_of_a_sorted_file_at_the_same_step(write, names):
+    examples = 4000
+    orders = []
+    for process, share in enumerate(write([examples]).shards(2)):
+        batching = BatchSpec(names, TRANSFORM, 16)
+        options = {"shuffle_buffer": examples, "seed": 5, "process": process}
+        batches = endless(share, batching, batching.count(share.examples), **options)
+        orders.append([np.mean(numbers([batch])) for batch in batches.take(100)])
+    # The mean number of the Examples of a batch is its place in the file.
+    assert abs(np.corrcoef(orders)[0, 1]) < 0.4
+
+
 def contents(batches):
     """Return the content of each batch, for both kinds of features."""
     return [
