@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from core.records import known_fields
@@ -79,6 +79,8 @@ class TrainingSummary:
     Attributes:
       strategy_reason: the reason for the strategy.
       model: the setting `training.model`.
+      hyperparameters: all of the model, with its defaults and the values of a Tuner.
+      learning_rate: the highest learning rate, for the batches of the training; None: unknown.
       strategy: the class of the strategy.
       processes: the number of processes.
       devices: the devices on which each process computes, such as `GPU:0`.
@@ -96,12 +98,16 @@ class TrainingSummary:
       curve: the points of the curve; empty if the first replica had no Examples.
       skipped_warm_start: the reason why the training did not continue from the weights of the
         served model, as a clause; empty if it did, or if it should not.
+      skipped_updates: the number of steps that changed no weight, because a gradient overflowed
+        under float16.
 
     The files of early versions lack the attributes with a default.
     """
 
     strategy_reason: str = ""
     model: str
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    learning_rate: float | None = None
     strategy: str
     processes: int
     devices: Sequence[str] = ()
@@ -118,6 +124,7 @@ class TrainingSummary:
     epoch_metrics: Sequence[EpochMetrics] = ()
     curve: Sequence[CurvePoint] = ()
     skipped_warm_start: str = ""
+    skipped_updates: int = 0
 
     def loss_curve(self) -> list[float]:
         """Return the mean loss of at most 32 equal parts of the training, in their order."""

@@ -154,6 +154,11 @@ class Training(Section):
                 f"{self.workers} workers need training.strategy: multi_worker_mirrored or "
                 f"parameter_server; {named} trains in one process"
             )
+        if self.parameter_servers > 1 and strategy != "parameter_server":
+            raise ValueError(
+                f"training.parameter_servers: {self.parameter_servers}, but {named} has none; set "
+                "training.strategy: parameter_server, or remove training.parameter_servers"
+            )
         if self.devices is not None and strategy in _ALL_DEVICES:
             other = "" if strategy == "tpu" else ", and set CUDA_VISIBLE_DEVICES to the GPUs to use"
             raise ValueError(

@@ -10,6 +10,7 @@ import tensorflow as tf
 from core.training_summary import CurvePoint, EpochMetrics, Measured, TrainingSummary
 from trainer_module.loop.checkpoints import State
 from trainer_module.loop.trainable import Trainable
+from trainer_module.models import hyperparameters
 from trainer_module.training_setup import Setup
 
 
@@ -41,6 +42,8 @@ def summarize(
     return TrainingSummary(
         strategy_reason=strategy_reason,
         model=training.model,
+        hyperparameters=hyperparameters(training, setup.job.model_file).model_dump(),
+        learning_rate=setup.learning_rate.peak,
         strategy=type(strategy).__name__,
         processes=processes,
         devices=[f"{device.device_type}:{device.device_index}" for device in devices],
@@ -66,6 +69,7 @@ def summarize(
             for point in state.curve
         ],
         skipped_warm_start=state.skipped_warm_start,
+        skipped_updates=state.skipped_updates,
     )
 
 

@@ -25,14 +25,16 @@ from trainer_module.loop.callbacks import (
     EarlyStopping,
     Measurements,
     SaveRegularly,
+    SkippedUpdates,
     StepProgress,
     StopOnNonFiniteLoss,
     TensorBoard,
 )
 from trainer_module.loop.checkpoints import Checkpoints
+from trainer_module.loop.finite import NotFiniteError, check_updates, not_finite
 from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.trainable import Trainable
-from trainer_module.settings import TrainingJob
+from trainer_module.settings import Training, TrainingJob
 from trainer_module.summary import summarize
 from trainer_module.training_setup import Setup, build_model, resolve
 
@@ -115,6 +117,14 @@ def train_model(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     measurements = Measurements(setup.inputs.train.examples, first_step, state.usage)
     report_stage("compiling the training step")
     _run_loop(setup, model, checkpoints, measurements, first_step)
+    check_updates(state.skipped_updates, measurements.step)
+    if state.skipped_updates:
+        logging.warning(
+            "training.mixed_precision: float16: a gradient overflowed in %d of %d steps, whose "
+            "updates were skipped",
+            state.skipped_updates,
+            measurements.step,
+        )
     checkpoints.restore_best()
     if setup.chief:
         summary = summarize(
@@ -160,6 +170,9 @@ def _run_loop(
 ) -> None:
     """Take all steps from `first_step` on, with the callbacks of this process."""
     training, inputs, state = setup.job.training, setup.inputs, checkpoints.state
+    workers = setup.cluster.workers if setup.cluster else 1
+    plan = Plan(inputs, training, state, first_step, workers)
+    _check_profile(training, plan)
     sync = PreemptionSync(setup.collective)
     files = [*inputs.train.files, *inputs.evaluation.files]
     if inputs.epochs > training.epochs:
@@ -175,6 +188,8 @@ def _run_loop(
             measurements,
             StepProgress(inputs.steps, inputs.epochs, first_step),
         ]
+        if getattr(model.optimizer, "dynamic", False):  # it scales the loss
+            callbacks.append(SkippedUpdates(first_step, state))
         if training.early_stopping:
             callbacks.append(EarlyStopping(training.early_stopping, checkpoints))
         callbacks.append(
@@ -184,12 +199,33 @@ def _run_loop(
             logs = os.path.join(setup.job.model_run_dir, "logs")
             profiled = training.profile_steps or 0
             callbacks.append(TensorBoard(logs, write_graph=False, profile_batch=profiled))
-        workers = setup.cluster.workers if setup.cluster else 1
-        LOOPS[training.loop](model, Plan(inputs, training, state, first_step, workers), callbacks)
+        LOOPS[training.loop](model, plan, callbacks)
+
+
+def _check_profile(training: Training, plan: Plan) -> None:
+    """Check that the training has the first call that is profiled.
+
+    Raises:
+      ValueError: it has not. A resumed training only logs this, because few calls may be left.
+    """
+    if training.profile_steps is None or training.profile_steps[0] <= plan.calls():
+        return
+    problem = (
+        f"training.profile_steps: {list(training.profile_steps)} begins after the last of "
+        f"{plan.calls()} calls of the compiled train function"
+    )
+    if not plan.first_step:
+        raise ValueError(f"{problem}; set earlier ones")
+    logging.warning("%s, which are left; nothing is profiled", problem)
 
 
 def _export(setup: Setup, model: Trainable) -> None:
-    """Export a copy of the model without devices and servers; only the chief writes it."""
+    """Export a copy of the model without devices and servers; only the chief writes it.
+
+    Raises:
+      NotFiniteError: a weight of the exported model is NaN or infinite. The weights of the trained
+        model were checked.
+    """
     job, architecture = setup.job, setup.architecture
     plain = architecture.plain_model(job.transform)
     # Reading a variable can be a collective operation, so every process does it.
@@ -200,8 +236,15 @@ def _export(setup: Setup, model: Trainable) -> None:
     # The import of TFT takes seconds, and only the chief needs it.
     from trainer_module import export
 
+    exported = architecture.exported(plain)
+    name = not_finite([*exported.served.variables, *exported.base.variables])
+    if name is not None:
+        raise NotFiniteError(
+            f"the weights {name} of the exported model are not finite, but those of the trained "
+            f"model are; correct the function `exported` of the model {job.training.model}"
+        )
     export.save(
-        architecture.exported(plain),
+        exported,
         job.transform_graph,
         job.serving_model_dir,
         job.transform,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from components.evaluator.files import Results
 from components.evaluator.gates import deciding
 from components.evaluator.metrics import ACCURACY, constant_answer, constant_share
+from components.node_ids import TRAINER
 from components.run_report import words
 from components.run_report.content import Content
 from components.run_report.history import describe_result
@@ -94,7 +95,10 @@ def _time(content: Content) -> Tile | None:
         trained = words.duration(training.seconds)
         speed = f"{training.measured.examples_per_second:,.0f} texts a second"
     if content.run.steps:
-        note = f"training {trained}, {speed}" if trained else ""
+        # The time of a cached training is not a part of this run.
+        cached = any(step.name == TRAINER and step.state == "cached" for step in content.run.steps)
+        which = "training in an earlier run" if cached else "training"
+        note = f"{which} {trained}, {speed}" if trained else ""
         return Tile("Time of the run", words.duration(content.run.seconds), note)
     return Tile("Time of the training", trained, speed) if trained else None
 

@@ -15,7 +15,12 @@ from core.training_summary import (
 )
 from tests.components.run_report.artifacts import SUMMARY, TRAINING
 
-CURRENT = {**TRAINING, "parameter_server_bytes": [7, 9], "skipped_warm_start": ""}
+CURRENT = {
+    **TRAINING,
+    "parameter_server_bytes": [7, 9],
+    "skipped_warm_start": "",
+    "skipped_updates": 0,
+}
 
 
 def stored(folder):
@@ -35,6 +40,7 @@ def test_the_file_keeps_its_keys_and_values(tmp_path):
 
 def test_a_file_of_an_early_version_lacks_what_was_not_known():
     newer = ("strategy_reason", "devices", "epoch_metrics", "curve")
+    newer += ("hyperparameters", "learning_rate", "skipped_updates")
     early = {name: value for name, value in CURRENT.items() if name not in newer}
     early |= {"cpu_utilisation": None, "gpu_utilisation": None}
     found = TrainingSummary.from_json(early)

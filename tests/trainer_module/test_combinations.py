@@ -23,6 +23,11 @@ REFUSED = [
         "2 workers need training.strategy: multi_worker_mirrored or parameter_server; {} trains",
     ),
     (
+        tuple(strategy for strategy in STRATEGIES if strategy != "parameter_server"),
+        {"parameter_servers": 2},
+        "training.parameter_servers: 2, but {} has none; set training.strategy: parameter_server",
+    ),
+    (
         ("mirrored", "central_storage", *CLUSTERS),
         {"jit_compile": True},
         "training.jit_compile: true compiles the step of a single device, not of {}; set",

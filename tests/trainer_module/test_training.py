@@ -41,6 +41,14 @@ def test_a_training_writes_a_model_logs_and_figures_and_removes_its_checkpoints(
     assert last.keys() == {"loss", "accuracy", "val_loss", "val_accuracy"}
     expected = {
         "model": "ngram_linear",
+        "hyperparameters": {
+            "length_power": 0.5,
+            "scale_floor": 0.3,
+            "scale_smoothing": 1.0,
+            "compressed": False,
+        },
+        # 0.4 for 1,024 Examples.
+        "learning_rate": pytest.approx(0.05),
         "strategy": "OneDeviceStrategy",
         "strategy_reason": "as set",
         "processes": 1,
@@ -112,6 +120,24 @@ def test_mixed_precision_learns_the_same_and_ends_with_the_training(prepared, tm
     assert tf_keras.mixed_precision.global_policy().name == "float32"
 
 
+def test_updates_that_float16_skips_are_counted_and_a_training_without_any_other_fails(
+    records, tmp_path
+):
+    settings = {
+        "model": "transformer",
+        "hyperparameters": {"width": 8, "layers": 1, "heads": 2, "feed_forward_width": 8},
+        "mixed_precision": "float16",
+        "batch_size_per_replica": 64,
+    }
+    job = make_job(records, tmp_path / "one step", **settings, epochs=1)
+    with pytest.raises(NotFiniteError, match=r"float16: a gradient overflowed in each of the 1 st"):
+        train(job, None)
+    assert not (tmp_path / "one step" / "model").exists()
+    train_model(make_job(records, tmp_path, **settings, epochs=5), None)
+    figures = summary(tmp_path)
+    assert 0 < figures["skipped_updates"] < figures["steps"]
+
+
 def test_a_training_outside_the_main_thread_works_and_reports_what_it_does(
     prepared, tmp_path, reported
 ):
@@ -165,6 +191,20 @@ def test_weights_that_an_update_destroys_are_neither_exported_nor_continued(
 def test_every_seed_trains(records, tmp_path, seed):
     train_model(make_job(records, tmp_path, seed=seed, epochs=1), None)
     assert summary(tmp_path)["val_loss"] > 0
+
+
+@pytest.mark.parametrize(("first", "profiled"), [(12, True), (13, False)])
+def test_a_profile_of_calls_that_the_training_does_not_have_is_an_error(
+    records, tmp_path, first, profiled
+):
+    settings = {"batch_size_per_replica": 8, "steps_per_execution": 2, "epochs": 3}
+    job = make_job(records, tmp_path, **settings, profile_steps=[first, 20])
+    if profiled:
+        train_model(job, None)
+    else:
+        with pytest.raises(ValueError, match=r"\[13, 20\] begins after the last of 12 calls"):
+            train_model(job, None)
+    assert bool(list(tmp_path.rglob("*.xplane.pb"))) == profiled
 
 
 def test_no_example_is_an_error_that_names_the_files(prepared, tmp_path):

@@ -121,7 +121,7 @@ def test_class_weights_of_a_class_without_reviews_are_refused(given, skewed):
 
 def test_shuffle_buffer_determines_how_many_examples_are_mixed(given):
     numbers = list(range(64))
-    # Of one file, and less than the 16 Examples that stay together.
+    # Of one file, and with a buffer for a single block.
     assert order(given(shuffle_buffer=1)) == numbers
     mixed = order(given(shuffle_buffer=64))
     assert mixed != numbers

@@ -32,8 +32,12 @@ _COUNTED_BATCH = 4096
 _BLOCK = 16
 """Examples that are read and shuffled as one element.
 
-Most of the cost of an Example in tf.data is a cost per element; the effect on batches of hundreds
-is negligible."""
+Most of the cost of an Example in tf.data is a cost per element. The Examples of a block are
+neighbours in a file, which have the same label if the file is sorted."""
+_BLOCKS_IN_BATCH = 64
+"""Minimum number of blocks in a batch; those of small batches are smaller than _BLOCK. With 4
+blocks of 16 in a batch of 64, sorted texts of 77 intents had a loss of 3.4 in the first epoch, and
+of 1.6 with 64 blocks (val_accuracy after six epochs 0.930 and 0.937)."""
 _FILES_AT_ONCE = 8
 
 
@@ -109,17 +113,18 @@ class Split:
         ]
         return [Split(self.files, part, index, processes) for index, part in enumerate(parts)]
 
-    def blocks(self, shuffle_buffer: int, seeds: tf.Tensor) -> tf.data.Dataset:
-        """Return a pass in blocks of serialized Examples, string [16] or shorter.
+    def blocks(self, shuffle_buffer: int, seeds: tf.Tensor, size: int = _BLOCK) -> tf.data.Dataset:
+        """Return a pass in blocks of serialized Examples, string [size] or shorter.
 
         Args:
           shuffle_buffer: approximate number of Examples in the shuffle buffer; 0: the pass is in
             order.
           seeds: int64 [2] or longer; the seeds of the order of the files and of the blocks.
+          size: the number of Examples in a block.
         """
 
         def read_file(name: tf.Tensor, count: tf.Tensor) -> tf.data.Dataset:
-            return records(name, count, self.index, self.stride).batch(_BLOCK)
+            return records(name, count, self.index, self.stride).batch(size)
 
         files = tf.data.Dataset.from_tensor_slices(
             (tf.constant(self.files, tf.string), tf.constant(self.counts, tf.int64))
@@ -136,8 +141,8 @@ class Split:
         if not shuffle_buffer:
             return blocks
         # TensorFlow allocates the whole buffer, also for fewer blocks.
-        blocks_here = sum(math.ceil(count / _BLOCK) for count in self.counts)
-        buffer = max(1, min(shuffle_buffer // _BLOCK, blocks_here))
+        blocks_here = sum(math.ceil(count / size) for count in self.counts)
+        buffer = max(1, min(shuffle_buffer // size, blocks_here))
         return blocks.shuffle(buffer, seed=seeds[1], reshuffle_each_iteration=False)
 
 
@@ -166,6 +171,7 @@ def endless(
     seed: int = 0,
     done: int = 0,
     parse: bool = True,
+    process: int = 0,
 ) -> tf.data.Dataset:
     """Return endless passes over `shard`, each padded with empty batches to `wanted` batches.
 
@@ -178,16 +184,27 @@ def endless(
         effect without a `shuffle_buffer`.
       done: number of batches to skip at the beginning, for a resumed training.
       parse: whether the batches are parsed here, and not by `parse_on_worker`.
+      process: the number of the process that reads the shard. The order of its files and blocks is
+        another one than that of the other processes. Otherwise a step would have neighbours in a
+        file, of which each process has every n-th Example, and in a sorted file these have the same
+        label.
     """
     by_length = batching.by_length
     empty = wanted - batching.count(shard.examples)
+    size = _BLOCK
+    if shuffle_buffer and not by_length:
+        # Batches of words are mixed again, in windows of many batches.
+        size = min(_BLOCK, max(1, batching.batch_size // _BLOCKS_IN_BATCH))
 
     def one_pass(number: tf.Tensor) -> tf.data.Dataset:
         # The seeds of the files, of the blocks and of the batches.
-        seeds = tf.random.stateless_uniform(
-            [3], tf.stack([seed, number]), 0, tf.int64.max, tf.int64
+        random = tf.random.stateless_uniform(
+            [3 + 2 * process], tf.stack([seed, number]), 0, tf.int64.max, tf.int64
         )
-        blocks = shard.blocks(shuffle_buffer, seeds)
+        # Batches of words have a similar width in all processes, by the same seed.
+        files, places = (2 * process + 1, 2 * process + 2) if process else (0, 1)
+        seeds = tf.gather(random, [files, places, 2])
+        blocks = shard.blocks(shuffle_buffer, seeds, size)
         if not by_length:
             batches = blocks.rebatch(batching.batch_size)
         else:
@@ -356,6 +373,7 @@ class Inputs:
                 seed=self._job.training.seed,
                 done=first_step * self._replicas_here,
                 parse=not self._by_coordinator,
+                process=process,
             )
 
         if self._by_coordinator:

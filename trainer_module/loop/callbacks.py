@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import tensorflow as tf
 import tf_keras
 from absl import logging
 
@@ -14,7 +16,7 @@ from core.progress import report, report_stage
 from core.training_summary import Measured
 from trainer_module.cluster.collective import PreemptionSync
 from trainer_module.cluster.exits import ENDED_BY_SIGTERM
-from trainer_module.loop.checkpoints import Checkpoints
+from trainer_module.loop.checkpoints import Checkpoints, State
 from trainer_module.loop.finite import check_loss
 from trainer_module.loop.sums import NAMES
 
@@ -93,6 +95,43 @@ class StopOnNonFiniteLoss(StepCallback):
         super().on_epoch_end(epoch, logs)
         check_loss("loss", float(logs["loss"]), f"at step {self.step}")
         check_loss("eval loss", float(logs["val_loss"]), f"after step {self.step}")
+
+
+class SkippedUpdates(StepCallback):
+    """A callback that counts the steps whose update Keras skips under float16.
+
+    Keras multiplies the loss by a scale. If a gradient overflows, it skips the update and halves
+    the scale, which often happens in the first steps. The loss and the number of steps do not show
+    this. This callback must precede `SaveRegularly`, because checkpoints contain the number.
+
+    Args:
+      first_step: see `StepCallback`.
+      state: the state of the training, whose `skipped_updates` is updated.
+    """
+
+    def __init__(self, first_step: int, state: State):
+        super().__init__(first_step)
+        self._state = state
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._scale, self._good_steps = self._read()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        expected = self._good_steps - self.step
+        super().on_train_batch_end(batch, logs)
+        expected += self.step
+        before = self._scale
+        self._scale, self._good_steps = self._read()
+        # The number of good steps also begins again when the scale grows, after 2,000 of them.
+        if self._good_steps != expected and self._scale <= before:
+            # A scale of 1 is not halved.
+            self._state.skipped_updates += max(1, round(math.log2(before / self._scale)))
+
+    def _read(self) -> tuple[float, int]:
+        """Return the scale of the loss, and the number of updates since its last change."""
+        optimizer = self.model.optimizer
+        # A variable of several replicas is no number, but can be converted to a tensor.
+        return float(optimizer.loss_scale), int(tf.convert_to_tensor(optimizer.dynamic_counter))
 
 
 class Measurements(StepCallback):

@@ -43,6 +43,7 @@ class State(tf.train.experimental.PythonState):
       history: the metrics of each epoch that has been trained and evaluated.
       skipped_warm_start: the reason why the training does not continue from the weights of the base
         model; empty if it does, or without one.
+      skipped_updates: the number of steps whose update was skipped, see `SkippedUpdates`.
     """
 
     global_batch: int = 0
@@ -52,6 +53,7 @@ class State(tf.train.experimental.PythonState):
     curve: list[dict[str, float]] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
     skipped_warm_start: str = ""
+    skipped_updates: int = 0
 
     @property
     def metrics(self) -> dict[str, float]:

@@ -29,6 +29,24 @@ def check_loss(name: str, loss: float, where: str) -> None:
         raise NotFiniteError(f"the {name} is {loss} {where}, {_REMEDY}")
 
 
+def check_updates(skipped: int, steps: int) -> None:
+    """Check that the steps of a training with a scaled loss have changed the weights.
+
+    Args:
+      skipped: the number of steps whose update was skipped, because a gradient overflowed.
+      steps: the number of all steps.
+
+    Raises:
+      NotFiniteError: all updates were skipped, so the weights are those before the first step.
+    """
+    if 0 < steps <= skipped:
+        raise NotFiniteError(
+            f"training.mixed_precision: float16: a gradient overflowed in each of the {steps} "
+            "steps, so no weight has changed and nothing was exported; set bfloat16, or train for "
+            "more steps, which begin with a smaller scale of the loss"
+        )
+
+
 def check_weights(model: tf_keras.Model, step: int) -> None:
     """Check that all weights of a model are finite.
 

@@ -66,6 +66,14 @@ class Plan:
             rounds.append(Round(whole * steps, self.inputs.epochs, steps))
         return rounds
 
+    def calls(self) -> int:
+        """Return the number of calls of the compiled train function."""
+        at_once = self.training.steps_per_execution
+        return sum(
+            (round.stop - round.first_step // self.inputs.steps) * -(-round.steps // at_once)
+            for round in self.rounds()
+        )
+
     def curve(self, examples_of_step: Callable[[int], int] | None) -> TrainingCurve:
         """Return the callback that records the curve of the remaining steps.
 

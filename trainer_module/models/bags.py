@@ -17,6 +17,8 @@ BAG = "bag"
 """The name of the layer in a model."""
 LEVELS = 256
 """The number of levels of compressed weights, which is the number of values of a byte."""
+# Within these limits the scale of each n-gram is finite and above 0 in 32 bits.
+_ScalePart = Annotated[float, Field(ge=1e-6, le=1e6)]
 _TYPICAL_LENGTH = 256
 """Number of n-grams of a review of about 120 words, for which the factor of the sum is 1."""
 
@@ -28,10 +30,10 @@ class BagHyperparameters(Section):
     """0: the logit is the sum of the weights, and long reviews have extreme logits. 1: it is their
     mean, and a single word of a short review counts much. 0.5 is between both."""
 
-    scale_floor: Annotated[float, Field(gt=0)] = 0.3
+    scale_floor: _ScalePart = 0.3
     """Constant that is added to the scale of all n-grams, so that n-grams of all classes learn
     too."""
-    scale_smoothing: Annotated[float, Field(gt=0)] = 1.0
+    scale_smoothing: _ScalePart = 1.0
     """Occurrences that are added to each bucket: of two classes, in each class; of more, in all
     classes together, in the proportions of the classes."""
 

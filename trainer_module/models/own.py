@@ -137,7 +137,7 @@ def try_out(
     file: CodeFile,
     model: tf_keras.Model,
     loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
-    optimizer: Callable[[float], Any],
+    optimizer: Callable[[Any], Any],
     labels: Labels,
     transform: Transform,
     training: Training,
@@ -148,17 +148,19 @@ def try_out(
       file: the file of the model.
       model: the model.
       loss: the loss of each Example.
-      optimizer: (learning rate) -> the optimizer.
+      optimizer: (learning rate or schedule) -> the optimizer.
       labels: the classes of the model.
       transform: the settings of the features.
       training: the settings.
 
     Raises:
-      CodeError: the model or the loss fails or has another shape, the logits of a review depend on
+      CodeError: the model or the loss fails or has another form, the logits of a review depend on
         its padding, the model has a loss that no layer has or a method that no training calls, or
-        the optimizer is not one of tf_keras that the strategy supports.
+        the strategy does not support the optimizer, which is one of tf_keras, or a constraint.
     """
-    _check_optimizer(file, optimizer(1e-3), training)
+    made = optimizer(1e-3)
+    _check_optimizer(file, made, training)
+    _check_learning_rate(file, optimizer)
     # A training consists of the layers between the inputs and the output.
     if len(model.losses) > len(tf_keras.Model(model.input, model.output).losses):
         raise CodeError(
@@ -170,6 +172,7 @@ def try_out(
             )
         )
     _check_methods(file, model)
+    _check_constraints(file, model, training)
     narrow = _in_graph(file, model, _reviews(model, 0), training=False)
     _check_output(file, narrow, labels)
     wide = _in_graph(file, model, _reviews(model, _MORE_PADDING), training=False)
@@ -187,7 +190,14 @@ def try_out(
     shape = tuple(losses.shape)
     if shape != (2,):
         raise CodeError(about(file, "loss", f"returns the shape {shape} for 2 Examples, not (2,)"))
-    _try_steps(file, model, loss, transform)
+    if losses.dtype != tf.float32:
+        raise CodeError(about(file, "loss", f"returns {losses.dtype.name}, not float32"))
+    if not np.isfinite(losses).all():
+        found = ", ".join(map(str, losses.numpy()))
+        raise CodeError(
+            about(file, "loss", f"returns {found} for 2 Examples of a new model; it must be finite")
+        )
+    _try_steps(file, model, loss, made, transform)
 
 
 def check_exported(
@@ -299,10 +309,55 @@ def _check_optimizer(file: CodeFile, optimizer: Any, training: Training) -> None
         raise CodeError(about(file, "optimizer", problem))
 
 
+def _check_learning_rate(file: CodeFile, optimizer: Callable[[Any], Any]) -> None:
+    """Check that the optimizer of a file has the learning rate of the training, a schedule.
+
+    Raises:
+      CodeError: it has another learning rate, or fails with a schedule.
+    """
+    schedule = tf_keras.optimizers.schedules.ExponentialDecay(1e-3, 1, 0.5)
+    # The config of a number is a number, and that of a schedule a mapping.
+    found = optimizer(schedule).get_config().get("learning_rate")
+    if isinstance(found, int | float):
+        raise CodeError(
+            about(
+                file,
+                "optimizer",
+                f"returns an optimizer with the learning rate {found:g} instead of the schedule "
+                "that it is given; training.learning_rate and the Tuner would have no effect",
+            )
+        )
+
+
+def _check_constraints(file: CodeFile, model: tf_keras.Model, training: Training) -> None:
+    """Check that the workers of parameter servers do not overwrite updates by a constraint.
+
+    An optimizer applies a constraint after the update, by an operation of its own that assigns all
+    values.
+
+    Raises:
+      CodeError: a trained variable has a constraint, and there are several workers.
+    """
+    if training.strategy != "parameter_server" or training.workers == 1:
+        return
+    for variable in model.trainable_variables:
+        if variable.constraint is not None:
+            raise CodeError(
+                about(
+                    file,
+                    "build",
+                    f"returns a model with a constraint on {variable.name}, by which each of "
+                    f"{training.workers} workers of parameter_server would overwrite the updates "
+                    "of the others; use a regularizer in its place, or another training.strategy",
+                )
+            )
+
+
 def _try_steps(
     file: CodeFile,
     model: tf_keras.Model,
     loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    optimizer: Any,
     transform: Transform,
 ) -> None:
     """Compute an evaluation and the gradients of a training for two reviews, and for none.
@@ -326,9 +381,14 @@ def _try_steps(
         with tf.GradientTape() as tape:
             trained = loss(label, model(inputs, training=True))
         used.extend(tape.watched_variables())
-        return [evaluated, trained, *tape.gradient(trained, model.trainable_variables)]
+        gradients = tape.gradient(trained, model.trainable_variables)
+        for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+            if isinstance(gradient, tf.IndexedSlices) and variable.constraint is not None:
+                sparse.append(variable.name)
+        return [evaluated, trained, *gradients]
 
     used: list[tf.Variable] = []
+    sparse: list[str] = []
     # The averages of a batch normalization of no reviews are not numbers.
     weights = model.get_weights()
     guarded(file, steps, _reviews(model, 0), tf.constant([[0.0], [1.0]]))
@@ -343,6 +403,16 @@ def _try_steps(
                     "layer has as an attribute; it would be neither trained nor exported",
                 )
             )
+    if sparse and isinstance(optimizer, tf_keras.optimizers.legacy.Optimizer):
+        raise CodeError(
+            about(
+                file,
+                "build",
+                f"returns a model with a constraint on {sparse[0]}, of which a step has the "
+                "gradient of some rows only; optimizers of tf_keras.optimizers.legacy, such as "
+                "trainer_module.models.layers.adam, support none there; use a regularizer",
+            )
+        )
     try:
         steps(inputs, label)
     except UserError:

@@ -42,6 +42,8 @@ METRICS = {"loss": 0.4, "accuracy": 0.8, "val_loss": 0.5, "val_accuracy": 0.7}
 TRAINING = {
     "strategy_reason": "auto: one device",
     "model": "ngram_linear",
+    "hyperparameters": {"scale_floor": 0.3, "compressed": False},
+    "learning_rate": 0.0123456,
     "strategy": "OneDeviceStrategy",
     "processes": 1,
     "devices": ["GPU:0", "GPU:1"],

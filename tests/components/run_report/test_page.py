@@ -62,6 +62,13 @@ def test_the_evaluation_and_the_mistakes_are_those_of_the_evaluator(small):
     assert mistake.parts[0].effect > 4
 
 
+def test_the_time_of_a_cached_training_is_not_one_of_the_run(small):
+    steps = [step._replace(state="cached") for step in small.run.steps]
+    page = render(small._replace(run=dataclasses.replace(small.run, steps=steps)))
+    tile = "Time of the run 3.7 s training in an earlier run 7.5 s, 1,234 texts a second"
+    assert tile in text_of(page)
+
+
 def test_many_files_are_listed_in_part(run, monkeypatch):
     monkeypatch.setattr("components.run_report.input_data._FILES_SHOWN", 1)
     found = read_input(run.uris["rejected"])
@@ -127,6 +134,7 @@ SECTIONS = {
         "train: label: Unexpected values",
     ],
     "training": [
+        "hyperparameters scale_floor 0.3, compressed False highest learning rate 0.01235 strategy ",
         "strategy OneDeviceStrategy (auto: one device)",
         "processes, replicas 1, 2",
         "devices of each process GPU:0, GPU:1",

@@ -134,6 +134,29 @@ def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write, names):
     assert two_epochs(6) != first
 
 
+@pytest.mark.parametrize("batch_size", [4, 64, 200])
+def test_a_batch_has_examples_of_many_places_of_a_sorted_file(write, batch_size):
+    batching = BatchSpec(NGRAMS, TRANSFORM, batch_size)
+    batches = endless(write([4000]), batching, 4000 // batch_size, shuffle_buffer=4000, seed=5)
+    for batch in batches.take(10):
+        places = np.sort(numbers([batch]))
+        runs = 1 + np.count_nonzero(np.diff(places) > 1)
+        assert runs > 0.75 * min(batch_size, 64)
+
+
+@pytest.mark.parametrize("names", [NGRAMS, (*NGRAMS, *TOKENS)])
+def test_two_processes_read_different_parts_of_a_sorted_file_at_the_same_step(write, names):
+    examples = 4000
+    orders = []
+    for process, share in enumerate(write([examples]).shards(2)):
+        batching = BatchSpec(names, TRANSFORM, 16)
+        options = {"shuffle_buffer": examples, "seed": 5, "process": process}
+        batches = endless(share, batching, batching.count(share.examples), **options)
+        orders.append([np.mean(numbers([batch])) for batch in batches.take(100)])
+    # The mean number of the Examples of a batch is its place in the file.
+    assert abs(np.corrcoef(orders)[0, 1]) < 0.4
+
+
 def contents(batches):
     """Return the content of each batch, for both kinds of features."""
     return [

@@ -48,6 +48,7 @@ def test_a_checkpoint_has_the_model_the_optimizer_the_steps_and_the_state(make):
         "curve": [{"step": 7.0, "steps": 7.0, "loss": 0.5, "accuracy": 0.75}],
         "history": [{"val_loss": 0.25}],
         "skipped_warm_start": "vocabulary differs",
+        "skipped_updates": 3,
     }
     for name, value in known.items():
         setattr(checkpoints.state, name, value)

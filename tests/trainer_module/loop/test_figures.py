@@ -2,8 +2,11 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
+import tf_keras
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,10 +15,12 @@ from trainer_module.loop import callbacks
 from trainer_module.loop.callbacks import (
     MAX_POINTS,
     Measurements,
+    SkippedUpdates,
     StepProgress,
     StopOnNonFiniteLoss,
     TrainingCurve,
 )
+from trainer_module.loop.checkpoints import State
 from trainer_module.loop.finite import NotFiniteError
 
 CPUS = 2
@@ -100,6 +105,31 @@ def test_a_loss_of_an_epoch_that_is_not_finite_ends_the_training(logs, line):
         stop.on_epoch_end(0, logs)
     remedy = "nothing was exported; a smaller training.learning_rate may help"
     assert str(error.value) == f"{line}, {remedy}"
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+@pytest.mark.parametrize("strategy", [tf.distribute.get_strategy, tf.distribute.MirroredStrategy])
+def test_updates_of_gradients_that_overflow_are_counted(at_once, strategy):
+    strategy = strategy()
+    with strategy.scope():
+        weight = tf.Variable(1.0)
+        optimizer = tf_keras.mixed_precision.LossScaleOptimizer(
+            tf_keras.optimizers.legacy.SGD(0.1), initial_scale=4, dynamic_growth_steps=4
+        )
+
+    def update(gradient):
+        optimizer.apply_gradients([(optimizer.get_scaled_loss(gradient), weight)])
+
+    state = State()
+    callback = SkippedUpdates(0, state)
+    callback.set_model(SimpleNamespace(optimizer=optimizer))
+    callback.on_train_begin()
+    overflows = [True, True, *[False] * 6, True, False, *[False] * 4]
+    for step, overflow in enumerate(overflows):
+        strategy.run(update, args=(tf.constant(math.inf if overflow else 1.0),))
+        if (step + 1) % at_once == 0:
+            callback.on_train_batch_end(step)
+    assert state.skipped_updates == sum(overflows)
 
 
 def test_progress_is_reported_twenty_times_an_epoch_and_at_the_end(reported):

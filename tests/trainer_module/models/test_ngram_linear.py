@@ -6,6 +6,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from pydantic import ValidationError
 
 from preprocessing import features
 from preprocessing.labels import SENTIMENT, Labels
@@ -48,6 +49,22 @@ def test_the_scale_is_larger_for_ngrams_that_tell_the_classes_apart():
     assert scale[0] > 2 * scale[2]
     occurrences = np.array([2, 2, 4, 0])
     assert (scale * occurrences).sum() / occurrences.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("labels", [SENTIMENT, THREE], ids=["two", "three"])
+@pytest.mark.parametrize("name", ["scale_floor", "scale_smoothing"])
+def test_the_scale_is_finite_and_not_zero_for_every_value_that_is_allowed(name, labels):
+    for refused in (1e-7, 1e7):
+        with pytest.raises(ValidationError, match=rf"{name}\n.* (greater|less) than or equal to"):
+            ngram_linear.Hyperparameters(**{name: refused})
+    counts = np.zeros([labels.number, 4])
+    counts[:2] = [[1e9, 0, 3, 0], [0, 1, 3, 0]]
+    for value in (1e-6, 1e6):
+        hyperparameters = ngram_linear.Hyperparameters(**{name: value})
+        model = ngram_linear.build(hyperparameters, Transform(ngram_buckets=4), labels)
+        ngram_linear.adapt(model, counts)
+        scale = bag(model).scale.numpy()
+        assert np.isfinite(scale).all() and (scale > 0).all()
 
 
 def test_the_scale_does_not_depend_on_which_class_is_the_majority():

@@ -11,6 +11,7 @@ from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import make_job, predict, run_task
 from trainer_module import models, training
+from trainer_module.loop.finite import NotFiniteError
 from trainer_module.settings import MODELS, Training
 
 pytestmark = pytest.mark.slow
@@ -94,6 +95,16 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "def optimizer", "optimizer returns an optimizer with use_ema, whose averages are never"),
         ("optimizer = adam", "optimizer = adam\ndef loss(label, _):\n    return label", "def loss",
          "loss returns the shape (2, 1) for 2 Examples, not (2,)"),
+        ("optimizer = adam", "def optimizer(_):\n    return adam(0.01)", "def optimizer",
+         "optimizer returns an optimizer with the learning rate 0.01 instead of the schedule that"),
+        ("optimizer = adam", "def optimizer(rate):\n    return adam(rate / 2)", "return adam",
+         "TypeError: unsupported operand type(s) for /: 'ExponentialDecay' and 'int'"),
+        ("optimizer = adam", "optimizer = adam\ndef loss(label, logits):\n"
+         "    return tf.cast(label - logits, tf.float64)[:, 0]", "def loss",
+         "loss returns float64, not float32"),
+        ("optimizer = adam", "optimizer = adam\ndef loss(label, logits):\n"
+         "    return tf.math.log(label - 1.0)[:, 0]", "def loss",
+         "loss returns nan, -inf for 2 Examples of a new model; it must be finite"),
         ("optimizer = adam", "optimizer = adam\ndef adapt(model, counts):\n"
          "    model.get_layer('bag').scale.assign(counts)", "model.get_layer('bag')",
          "ValueError: No such layer: bag"),
@@ -161,6 +172,26 @@ def test_an_optimizer_whose_updates_workers_overwrite_is_named_before_the_run(na
         models.try_out(several, SENTIMENT, TRANSFORM, usable)
 
 
+def test_a_constraint_that_overwrites_updates_of_other_workers_is_named_before_the_run():
+    limited = "Dense(4, kernel_constraint='non_neg', name='limited')(x)"
+    dropout = "x = tf_keras.layers.Dropout("
+    file = changed((dropout, f"x = tf_keras.layers.{limited}\n    {dropout}"))
+    alone = SETTINGS.model_copy(update={"strategy": "parameter_server"})
+    models.try_out(alone, SENTIMENT, TRANSFORM, file)
+    with pytest.raises(CodeError, match=r"constraint on limited/kernel:0, by which each of 2 work"):
+        models.try_out(alone.model_copy(update={"workers": 2}), SENTIMENT, TRANSFORM, file)
+
+
+def test_a_constraint_that_the_optimizer_does_not_support_is_named_before_the_run():
+    table = "tf_keras.layers.Embedding(99, 8, embeddings_constraint='non_neg', name='table')"
+    embedding = "embedding(transform, hyperparameters.embedding_width)"
+    file = changed((f"vectors = {embedding}", f"vectors = {table}"))
+    with pytest.raises(CodeError, match=r"constraint on table/embeddings:0, of which a step has "):
+        models.try_out(SETTINGS, SENTIMENT, TRANSFORM, file)
+    new = ("optimizer = adam", "optimizer = tf_keras.optimizers.Adam")
+    models.try_out(SETTINGS, SENTIMENT, TRANSFORM, changed((embedding, table), new))
+
+
 FIRST_REVIEW = (" / words\n", " / words + 0 * tf.gather(vectors, 0)[0]\n")
 PADDED = (
     ("DropoutRate, adam", "DropoutRate, Padding, adam"),
@@ -204,6 +235,21 @@ def test_averages_of_a_batch_normalization_are_trained_by_several_processes(prep
     done = run_task(job.model_copy(update={"model_file": file}), tmp_path)
     assert done.code == 0, done.log
     assert predict(tmp_path, ["good", "bad"])["probability"].shape == (2,)
+
+
+def test_an_exported_model_that_is_not_finite_is_not_written(prepared, tmp_path):
+    infinite = """optimizer = adam
+def exported(model, _):
+    from trainer_module.models import Exported
+    served = tf_keras.models.clone_model(model)
+    served.set_weights([value + float("inf") for value in model.get_weights()])
+    return Exported(served, model)"""
+    settings = SETTINGS.model_dump(include={"model", "hyperparameters"})
+    job = make_job(prepared, tmp_path, epochs=1, **settings)
+    job = job.model_copy(update={"model_file": changed(("optimizer = adam", infinite))})
+    with pytest.raises(NotFiniteError, match=r"of the exported model are not finite, .* my_model$"):
+        training.train(job, None)
+    assert not (tmp_path / "model").exists()
 
 
 def test_a_training_and_its_warm_start_read_the_code_from_the_job(prepared, tmp_path, log):
