@@ -28,8 +28,9 @@ _CONTAINER = "main"
 _NODE = "workflows.argoproj.io/node-name"
 """The annotation with the path of a pod in the Workflow."""
 _STEP = re.compile(r"\.root\.(\w+)\.executor")
-_ERROR = re.compile(r"^(?!Error: exit status)[\w.]+: .+", re.MULTILINE)
-"""An error line of our entry point or the last line of a traceback, but no line of the launcher."""
+_ERROR = re.compile(r"^(?!Error: exit status)(?:[\w.]+|/\S*/python[\d.]*): .+", re.MULTILINE)
+"""An error line of our entry point, the last line of a traceback, or the line of an interpreter
+whose image lacks our package, but no line of the launcher."""
 _FATAL = re.compile(
     r"^F\d{4} \S+ +\d+ \S+\] (?:KFP driver: driver\.\w+\(.*\) failed: )?(.+)", re.MULTILINE
 )

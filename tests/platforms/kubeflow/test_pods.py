@@ -83,6 +83,14 @@ def test_without_a_kube_config_the_pods_are_not_read(kubeflow, kubernetes, tmp_p
             "place.InputError: no file",
         ),
         (
+            "/opt/venv/bin/python3.13: Error while finding module specification for 'platforms."
+            "entrypoint' (ModuleNotFoundError: No module named 'platforms')\n"
+            f"{LAUNCHER}exit status 1\nError: exit status 1\n",
+            ended(1),
+            "/opt/venv/bin/python3.13: Error while finding module specification for 'platforms."
+            "entrypoint' (ModuleNotFoundError: No module named 'platforms')",
+        ),
+        (
             f'epoch: 1\n{LAUNCHER}exec: "python": executable file not found in $PATH\n',
             ended(1),
             'failed to execute component: exec: "python": executable file not found in $PATH',
