@@ -95,7 +95,8 @@ class RunPods:
     def errors(self) -> list[str]:
         """Return `POD: ERROR` for each failed step, from the states and the logs of the pods.
 
-        A step without a pod is returned as `STEP: ERROR`.
+        A step without a pod is returned as `STEP: ERROR`. If the run has no pod at all, the only
+        line names the namespace, which a server for a single user does not check.
 
         Returns:
           An empty list if this machine cannot read the pods.
@@ -104,6 +105,11 @@ class RunPods:
             api = CoreV1Api(connect())
             without_pod = self._messages(api, "Failed", "Error")
             failed = self._list(api, _FAILED)
+            if not (failed or without_pod or self._list(api, "")):
+                return [
+                    f"kubeflow.namespace: {self._namespace} has no pod of this run; set the "
+                    "namespace in which the run has its pods, and the kube context of its cluster"
+                ]
             # The log of a step that was killed or succeeded contains no error, but perhaps similar
             # lines.
             errors = {

@@ -119,6 +119,13 @@ def test_a_step_without_a_pod_is_reported_with_the_reason_of_argo_workflows(kube
     ]
 
 
+def test_a_failed_run_without_pods_names_the_namespace(kubeflow, kubernetes):
+    kubeflow.server.states = [FAILED]
+    kubernetes.answer("GET", "/namespaces/team-a/", (200, {"items": []}))
+    assert kubeflow(wait=True) == 1
+    assert kubeflow.lines[-2].startswith("kubeflow.namespace: team-a has no pod of this run; set")
+
+
 def test_without_a_kube_config_the_pods_are_not_read(kubeflow, kubernetes, tmp_path):
     (tmp_path / "kube.yaml").unlink()
     kubeflow.server.states = [{"state": "RUNNING"}, FAILED]
