@@ -311,6 +311,7 @@ def readable_errors(
       ServerError: the API refused the request, limits the rate, or does not work at the time.
     """
     at = f"kubeflow.endpoint: {config.kubeflow.endpoint}"
+    file = os.environ.get(TOKEN_VARIABLE)
     try:
         yield
     except TooManyRequests as error:
@@ -327,7 +328,10 @@ def readable_errors(
         ) from None
     except Refused as error:
         problems = {
-            401: f"{at} requires authentication ({error}); set {TOKEN_VARIABLE} to a file with a "
+            401: f"{TOKEN_VARIABLE}: {config.kubeflow.endpoint} refuses the token in {file} "
+            f"({error}); create a new one, see docs/how-to/kubeflow.md"
+            if file
+            else f"{at} requires authentication ({error}); set {TOKEN_VARIABLE} to a file with a "
             "token, see docs/how-to/kubeflow.md",
             403: f"kubeflow.namespace: no permission in {config.kubeflow.namespace!r} ({error})",
             404: f"{at} is not the Kubeflow Pipelines API, or requires a login ({error}); on a "

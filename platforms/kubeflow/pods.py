@@ -1,7 +1,8 @@
 """The pods of a run on Kubeflow Pipelines: why a step failed, and why one does not start.
 
 The API of Kubeflow Pipelines contains neither. Its field `pod_name` is the id of a node of the
-Workflow, and not the name of a pod.
+Workflow, and not the name of a pod. A step whose pod Kubernetes has refused or somebody has deleted
+has no pod: the Workflow of Argo contains the reason.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import json
 import re
 
 import urllib3
-from kubernetes.client import CoreV1Api
+from kubernetes.client import CoreV1Api, CustomObjectsApi
 from kubernetes.client.exceptions import ApiException
 
 from core.errors import InputError
 from platforms.training_jobs.client import connect
 from platforms.training_jobs.manifests import Object
-from platforms.training_jobs.pods import Pod
+from platforms.training_jobs.pods import USUAL_WAITS, Pod
 
 _SECONDS = (3.0, 10.0)
 """Timeouts of a request, of the connection and of each read."""
@@ -27,9 +28,12 @@ _CONTAINER = "main"
 """The container of a step; the others of its pod belong to Argo."""
 _NODE = "workflows.argoproj.io/node-name"
 """The annotation with the path of a pod in the Workflow."""
+_WORKFLOWS = ("argoproj.io", "v1alpha1", "workflows")
+"""The group, the version and the plural of the Workflows of Argo."""
 _STEP = re.compile(r"\.root\.(\w+)\.executor")
-_ERROR = re.compile(r"^(?!Error: exit status)[\w.]+: .+", re.MULTILINE)
-"""An error line of our entry point or the last line of a traceback, but no line of the launcher."""
+_ERROR = re.compile(r"^(?!Error: exit status)(?:[\w.]+|/\S*/python[\d.]*): .+", re.MULTILINE)
+"""An error line of our entry point, the last line of a traceback, or the line of an interpreter
+whose image lacks our package, but no line of the launcher."""
 _FATAL = re.compile(
     r"^F\d{4} \S+ +\d+ \S+\] (?:KFP driver: driver\.\w+\(.*\) failed: )?(.+)", re.MULTILINE
 )
@@ -71,24 +75,41 @@ class RunPods:
         if not self._has_access:
             return []
         try:
-            pods = self._list(CoreV1Api(connect()), _PENDING)
+            api = CoreV1Api(connect())
+            without_pod = self._messages(api, "Pending")
+            pods = self._list(api, _PENDING)
         except InputError:  # There is no kube config. Its plugin may print an error each time.
             self._has_access = False
             return []
         except (ApiException, urllib3.exceptions.HTTPError):
             return []
         waiting = [Pod.read(each, _step(each) or each["metadata"]["name"], "") for each in pods]
-        return [f"{pod.replica} {pod.problem}" for pod in waiting if pod.problem]
+        for name in map(_node, pods):
+            without_pod.pop(name, None)
+        return [f"{pod.replica} {pod.problem}" for pod in waiting if pod.problem] + [
+            f"{_label(name)} does not run yet: {message}"
+            for name, message in without_pod.items()
+            if not message.startswith(USUAL_WAITS)
+        ]
 
     def errors(self) -> list[str]:
         """Return `POD: ERROR` for each failed step, from the states and the logs of the pods.
+
+        A step without a pod is returned as `STEP: ERROR`. If the run has no pod at all, the only
+        line names the namespace, which a server for a single user does not check.
 
         Returns:
           An empty list if this machine cannot read the pods.
         """
         try:
             api = CoreV1Api(connect())
+            without_pod = self._messages(api, "Failed", "Error")
             failed = self._list(api, _FAILED)
+            if not (failed or without_pod or self._list(api, "")):
+                return [
+                    f"kubeflow.namespace: {self._namespace} has no pod of this run; set the "
+                    "namespace in which the run has its pods, and the kube context of its cluster"
+                ]
             # The log of a step that was killed or succeeded contains no error, but perhaps similar
             # lines.
             errors = {
@@ -100,7 +121,39 @@ class RunPods:
             }
         except (InputError, ApiException, urllib3.exceptions.HTTPError):
             return []
-        return [f"{name}: {error}" for name, error in errors.items() if error]
+        for name in map(_node, failed):
+            without_pod.pop(name, None)
+        return [f"{name}: {error}" for name, error in errors.items() if error] + [
+            f"{_label(name)}: {message}" for name, message in without_pod.items()
+        ]
+
+    def _messages(self, api: CoreV1Api, *phases: str) -> dict[str, str]:
+        """Return node -> message of the Workflow, for the nodes in some phases that have pods.
+
+        Args:
+          api: the connection to the cluster.
+          phases: the phases of Argo Workflows.
+
+        Returns:
+          An empty dictionary if this machine can read no Workflow.
+        """
+        try:
+            answer = CustomObjectsApi(api.api_client).list_namespaced_custom_object(
+                *_WORKFLOWS[:2],
+                self._namespace,
+                _WORKFLOWS[2],
+                label_selector=self._run,
+                _preload_content=False,
+                _request_timeout=_SECONDS,
+            )
+        except (ApiException, urllib3.exceptions.HTTPError):
+            return {}
+        return {
+            node["name"]: node["message"]
+            for workflow in json.loads(answer.data)["items"]
+            for node in (workflow.get("status", {}).get("nodes") or {}).values()
+            if node["type"] == "Pod" and node.get("phase") in phases and node.get("message")
+        }
 
     def _list(self, api: CoreV1Api, selector: str) -> list[Object]:
         answer = api.list_namespaced_pod(
@@ -148,10 +201,21 @@ class RunPods:
         return str(log.data.decode(errors="replace"))
 
 
+def _node(pod: Object) -> str:
+    """Return the name of the node of the Workflow that runs in a pod; empty if it has none."""
+    return str((pod["metadata"].get("annotations") or {}).get(_NODE, ""))
+
+
 def _step(pod: Object) -> str:
     """Return the id of the pipeline's node that runs in a pod; empty for a driver."""
-    found = _STEP.search((pod["metadata"].get("annotations") or {}).get(_NODE, ""))
+    found = _STEP.search(_node(pod))
     return found[1] if found else ""
+
+
+def _label(node: str) -> str:
+    """Return the step of a node of the Workflow, or the end of its name, such as `root-driver`."""
+    found = _STEP.search(node)
+    return found[1] if found else node.rpartition(".")[2]
 
 
 def _ended(pod: Object) -> Object:

@@ -9,6 +9,7 @@ from components.run_report.history import Run, read_runs
 from core.errors import InputError
 from core.metadata import open_store
 from core.settings import flat_settings
+from core.storage import is_url
 from pipeline.config import PipelineConfig
 
 
@@ -16,9 +17,15 @@ def find_runs(config: PipelineConfig) -> list[Run]:
     """Return all runs in `paths.metadata`, the newest first.
 
     Raises:
-      InputError: there is no run, or the recorded outcome of one cannot be read.
+      InputError: there is no run, `paths.metadata` is a URL, or the recorded outcome of one cannot
+        be read.
       ConfigError: `paths.metadata` cannot be opened.
     """
+    if is_url(config.paths.metadata):
+        raise InputError(
+            f"paths.metadata: {config.paths.metadata} is not a file; set the file with the runs of "
+            "this machine, or see the page of the cluster for its runs and their reports"
+        )
     runs = all_runs(config)
     if not runs:
         raise InputError(

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from platforms.training_jobs.manifests import PERMANENT, Object
 from trainer_module.cluster.exits import LOST_PEER
 
-_USUAL_WAITS = ("ContainerCreating", "PodInitializing")
+USUAL_WAITS = ("ContainerCreating", "PodInitializing")
+"""The reasons with which the container of a pod that starts waits."""
 
 
 class Pod(NamedTuple):
@@ -122,6 +123,6 @@ def _blocked_by(status: Object) -> str:
     for statuses in ("initContainerStatuses", "containerStatuses"):
         for container in status.get(statuses) or []:
             waiting = container.get("state", {}).get("waiting") or {}
-            if waiting.get("reason") and waiting["reason"] not in _USUAL_WAITS:
+            if waiting.get("reason") and waiting["reason"] not in USUAL_WAITS:
                 return f"{waiting['reason']}: {waiting.get('message', '')}"
     return ""

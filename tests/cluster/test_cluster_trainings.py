@@ -9,7 +9,7 @@ import pytest
 
 from platforms.training_jobs import job as training_job
 from platforms.training_jobs.job import job_name
-from tests.cluster.training_ground import PREAMBLE, Ground, kind_named
+from tests.cluster.training_ground import PREAMBLE, Ground, kind_named, skip_without
 from tests.exhaustive import exhaustive
 from tests.platforms.training_jobs.trainer_step import Step
 from tests.trainer_module import conftest
@@ -55,6 +55,7 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
 ):
     import tensorflow as tf
 
+    skip_without(kind_named(kind))
     monkeypatch.setenv("KUBECONFIG", step_config)
     folder = cluster.folder / secrets.token_hex(4)
     folder.mkdir()

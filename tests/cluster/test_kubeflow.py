@@ -10,7 +10,7 @@ import tensorflow as tf
 from google.protobuf import json_format
 
 from tests.checkout import CHECKOUT
-from tests.cluster.training_ground import kind_named
+from tests.cluster.training_ground import kind_named, skip_without
 from tests.exhaustive import exhaustive
 from tests.waiting import wait
 
@@ -140,6 +140,7 @@ def test_a_training_continues_after_a_cancelled_run(kubeflow, sample):
     ],
 )
 def test_a_training_job_of_the_pipeline_ends_with_a_pushed_model(kubeflow, sample, kind, strategy):
+    skip_without(kind_named(kind))
     settings = (f"kubeflow.training_job={kind}", f"training.strategy={strategy}")
     words = [word for each in (*settings, "training.workers=2") for word in ("--set", each)]
     lines = kubeflow("submit", "--wait", *words)

@@ -22,7 +22,7 @@ from platforms.training_jobs import kubernetes
 from platforms.training_jobs.job import JobFailed
 from platforms.training_jobs.kinds import KINDS
 from tests.checkout import CHECKOUT
-from tests.cluster.training_ground import Ground
+from tests.cluster.training_ground import Ground, skip_without
 from tests.waiting import wait
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -35,6 +35,7 @@ def kind(request):
 
 @pytest.fixture
 def ground(cluster, step_config, kind, log, monkeypatch):
+    skip_without(kind)
     monkeypatch.setenv("KUBECONFIG", step_config)
     folder = cluster.folder / secrets.token_hex(4)
     folder.mkdir()

@@ -65,6 +65,67 @@ def test_a_step_that_kubernetes_does_not_start_is_reported_with_each_reason_once
     assert all("pipeline/runid=r-1" in request for request in kubernetes.requests)
 
 
+def workflow(*nodes):
+    named = {
+        f"id-{number}": {
+            "type": "Pod",
+            "name": f"amazon-reviews-x7k2p.root{name}",
+            "phase": phase,
+            **({"message": message} if message else {}),
+        }
+        for number, (name, phase, message) in enumerate(nodes)
+    }
+    graph = {"type": "DAG", "name": "amazon-reviews-x7k2p", "phase": "Failed", "message": "child"}
+    return {"items": [{"status": {"nodes": {**named, "graph": graph}}}, {}]}
+
+
+def test_a_step_without_a_pod_is_reported_with_the_reason_of_argo_workflows(kubeflow, kubernetes):
+    kubeflow.server.states = [{"state": "RUNNING"}] * 2 + [FAILED]
+    quota = 'pods "x" is forbidden: exceeded quota: small, requested: pods=1'
+    starting = pod("p-1", "SchemaGen", phase="Pending")
+    failed = pod("p-2", "Transform", phase="Failed", reason="Evicted")
+    kubernetes.answer("GET", "status.phase=Pending", (200, {"items": [starting]}))
+    kubernetes.answer("GET", "status.phase=Failed", (200, {"items": [failed]}))
+    kubernetes.answer(
+        "GET",
+        "/apis/argoproj.io/v1alpha1/namespaces/team-a/workflows .*pipeline/runid=r-1",
+        (403, "no"),
+        (
+            200,
+            workflow(
+                (".Trainer.executor", "Pending", quota),
+                (".SchemaGen.executor", "Pending", "a reason that its pod has too"),
+                (".Evaluator-driver", "Pending", "PodInitializing"),
+                (".Pusher.executor", "Pending", ""),
+            ),
+        ),
+        (
+            200,
+            workflow(
+                (".Trainer.executor", "Error", "pod deleted"),
+                ("-driver", "Error", 'service account "nobody" not found'),
+                (".Transform.executor", "Failed", "The node was low on memory"),
+                (".Pusher.executor", "Succeeded", "any"),
+            ),
+        ),
+    )
+    assert kubeflow(wait=True) == 1
+    waits = [line[10:] for line in kubeflow.lines if "does not run yet" in line]
+    assert waits == [f"Trainer does not run yet: {quota}"]
+    assert kubeflow.lines[-4:-1] == [
+        "p-2: Evicted",
+        "Trainer: pod deleted",
+        'root-driver: service account "nobody" not found',
+    ]
+
+
+def test_a_failed_run_without_pods_names_the_namespace(kubeflow, kubernetes):
+    kubeflow.server.states = [FAILED]
+    kubernetes.answer("GET", "/namespaces/team-a/", (200, {"items": []}))
+    assert kubeflow(wait=True) == 1
+    assert kubeflow.lines[-2].startswith("kubeflow.namespace: team-a has no pod of this run; set")
+
+
 def test_without_a_kube_config_the_pods_are_not_read(kubeflow, kubernetes, tmp_path):
     (tmp_path / "kube.yaml").unlink()
     kubeflow.server.states = [{"state": "RUNNING"}, FAILED]
@@ -81,6 +142,14 @@ def test_without_a_kube_config_the_pods_are_not_read(kubeflow, kubernetes, tmp_p
             "Error: exit status 1\n",
             ended(1),
             "place.InputError: no file",
+        ),
+        (
+            "/opt/venv/bin/python3.13: Error while finding module specification for 'platforms."
+            "entrypoint' (ModuleNotFoundError: No module named 'platforms')\n"
+            f"{LAUNCHER}exit status 1\nError: exit status 1\n",
+            ended(1),
+            "/opt/venv/bin/python3.13: Error while finding module specification for 'platforms."
+            "entrypoint' (ModuleNotFoundError: No module named 'platforms')",
         ),
         (
             f'epoch: 1\n{LAUNCHER}exec: "python": executable file not found in $PATH\n',

@@ -140,6 +140,17 @@ def test_a_file_that_is_no_token_is_named_without_its_content(
     assert kubeflow.server.requests == []
 
 
+def test_a_token_that_the_server_refuses_is_named_as_that(kubeflow, monkeypatch, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("s3cret\n")
+    monkeypatch.setenv("KF_PIPELINES_SA_TOKEN_PATH", str(token))
+    kubeflow.server.fail("GET", "experiments", 401, "invalid bearer token")
+    message = rf"TOKEN_PATH: http://\S+ refuses the token in {token} \(401 .*\); create a new one,"
+    with pytest.raises(ConfigError, match=message) as error:
+        kubeflow()
+    assert "s3cret" not in str(error.value)
+
+
 def test_a_token_that_cannot_be_read_is_one_line(kubeflow, monkeypatch, tmp_path):
     token = tmp_path / "token"
     token.write_text("s3cret\n")

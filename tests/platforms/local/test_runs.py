@@ -193,6 +193,15 @@ def test_without_a_run_no_database_is_created(call, tmp_path):
     assert not (tmp_path / "metadata.sqlite").exists()
 
 
+@pytest.mark.parametrize("command", ["runs", "report"])
+def test_the_runs_of_a_cluster_are_not_looked_for_on_this_machine(call, command):
+    code, output = call(command, "--set", "paths.metadata=gs://bucket/runs/metadata.sqlite")
+    assert code == 2
+    [line] = output.splitlines()
+    assert line.startswith("paths.metadata: gs://bucket/runs/metadata.sqlite is not a file; ")
+    assert "the page of the cluster" in line and "amazon-reviews run" not in line
+
+
 def test_the_report_of_a_failed_run(metadata, call, tmp_path):
     file = tmp_path / "r.html"
     code, output = call("report", "--output", str(file))
