@@ -7,6 +7,7 @@ import pytest
 
 import cli
 from core.code_file import CodeError, CodeFile
+from core.training_summary import read_summary
 from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import make_job, predict, run_task
@@ -250,6 +251,27 @@ def exported(model, _):
     with pytest.raises(NotFiniteError, match=r"of the exported model are not finite, .* my_model$"):
         training.train(job, None)
     assert not (tmp_path / "model").exists()
+
+
+def test_defaults_that_json_does_not_have_are_recorded_and_end_no_warm_start(
+    prepared, tmp_path, log
+):
+    more = """
+    largest_norm: float = float("inf")
+    widths: tuple[int, ...] = (2, 3)
+    kept: frozenset[str] = frozenset({"a"})
+
+    embedding_width: """
+    file = changed(("\n    embedding_width: ", more))
+    settings = SETTINGS.model_dump(include={"model", "hyperparameters"})
+    base = str(tmp_path / "first" / "model")
+    for name, before in [("first", None), ("second", base)]:
+        job = make_job(prepared, tmp_path / name, epochs=1, base_model=before, **settings)
+        training.train(job.model_copy(update={"model_file": file}), None)
+    found = read_summary(job.model_run_dir).hyperparameters
+    assert (found["largest_norm"], found["widths"]) == ("Infinity", [2, 3])
+    assert found["kept"] == ["a"]
+    assert f"Warm start: weights of {base}" in log.text
 
 
 def test_a_training_and_its_warm_start_read_the_code_from_the_job(prepared, tmp_path, log):
