@@ -98,6 +98,8 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "loss returns the shape (2, 1) for 2 Examples, not (2,)"),
         ("optimizer = adam", "def optimizer(_):\n    return adam(0.01)", "def optimizer",
          "optimizer returns an optimizer with the learning rate 0.01 instead of the schedule that"),
+        ("optimizer = adam", "def optimizer(_):\n    return tf_keras.optimizers.SGD()",
+         "def optimizer", "optimizer returns an optimizer with the learning rate 0.01 instead of"),
         ("optimizer = adam", "def optimizer(rate):\n    return adam(rate / 2)", "return adam",
          "TypeError: unsupported operand type(s) for /: 'ExponentialDecay' and 'int'"),
         ("optimizer = adam", "optimizer = adam\ndef loss(label, logits):\n"
