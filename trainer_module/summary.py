@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -39,10 +40,12 @@ def summarize(
     if processes > 1:
         # The measurement is that of this process alone, which may only coordinate the others.
         measured = replace(measured, cpu_utilisation=None)
+    chosen = hyperparameters(training, setup.job.model_file).model_dump(mode="json")
     return TrainingSummary(
         strategy_reason=strategy_reason,
         model=training.model,
-        hyperparameters=hyperparameters(training, setup.job.model_file).model_dump(),
+        # JSON has no infinity, which a default of a project's model may be.
+        hyperparameters=json.loads(json.dumps(chosen), parse_constant=str),
         learning_rate=setup.learning_rate.peak,
         strategy=type(strategy).__name__,
         processes=processes,

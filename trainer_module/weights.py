@@ -75,13 +75,14 @@ def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
       tensorflow.errors.OpError: the vocabulary cannot be read.
     """
     settings, vocabulary = job.transform.model_dump(), None
+    hyperparameters = models.hyperparameters(job.training, job.model_file)
     if features.TOKENS in feature_names:
         assets = os.path.join(job.transform_graph, "transform_fn", "assets")
         with tf.io.gfile.GFile(os.path.join(assets, features.VOCABULARY), "rb") as stream:
             vocabulary = hashlib.sha256(stream.read()).hexdigest()
     return {
         "model": job.training.model,
-        "hyperparameters": models.hyperparameters(job.training, job.model_file).model_dump(),
+        "hyperparameters": hyperparameters.model_dump(mode="json"),
         "transform": {
             key: settings[key] for name in feature_names for key in features.SETTINGS[name]
         },
@@ -217,7 +218,7 @@ def _completed(theirs: dict[str, Any], job: TrainingJob) -> dict[str, Any]:
         return theirs
     as_set = job.training.model_copy(update={"hyperparameters": theirs["hyperparameters"]})
     try:
-        complete = models.hyperparameters(as_set, job.model_file).model_dump()
+        complete = models.hyperparameters(as_set, job.model_file).model_dump(mode="json")
     except ValueError:  # the model has other hyperparameters now
         return theirs
     return theirs | {"hyperparameters": complete}

@@ -6,6 +6,7 @@ for the check of a candidate.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import logging
@@ -122,7 +123,9 @@ def _allow_open_files() -> None:
     further connections would be closed without an answer.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    # The hard limit may exceed fs.nr_open, if that was lowered later. Then no limit can be set.
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def main() -> None:

@@ -206,6 +206,11 @@ def _files(path: str) -> Files:
     for folder, _, names in tf.io.gfile.walk(path):
         for name in names:
             # A gs:// listing gives folders a slash at the end.
-            status = tf.io.gfile.stat(f"{folder.rstrip('/')}/{name}")
+            file = f"{folder.rstrip('/')}/{name}"
+            try:
+                status = tf.io.gfile.stat(file)
+            except tf.errors.NotFoundError:
+                # The file is a link without a target, or was removed since.
+                continue
             found.append((name, status.length, status.mtime_nsec))
     return sorted(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from types import ModuleType
@@ -318,7 +319,8 @@ def _check_learning_rate(file: CodeFile, optimizer: Callable[[Any], Any]) -> Non
     schedule = tf_keras.optimizers.schedules.ExponentialDecay(1e-3, 1, 0.5)
     # The config of a number is a number, and that of a schedule a mapping.
     found = optimizer(schedule).get_config().get("learning_rate")
-    if isinstance(found, int | float):
+    # The numbers of current optimizers are those of NumPy.
+    if isinstance(found, numbers.Real):
         raise CodeError(
             about(
                 file,

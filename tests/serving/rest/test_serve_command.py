@@ -99,6 +99,18 @@ def test_more_connections_than_a_shell_allows_are_answered(root):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_a_hard_limit_that_the_kernel_refuses_to_set_ends_no_start(root):
+    """As if fs.nr_open, which belongs to the whole machine, were lower than the hard limit."""
+    refused = """
+import resource
+def setrlimit(*_): raise ValueError("not allowed to raise maximum limit")
+resource.setrlimit = setrlimit
+"""
+    command = [sys.executable, "-c", refused + SIGTERM_WHEN_READY, f"{root}/serving"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.exhaustive
 def test_a_sigterm_at_the_first_moment_is_not_lost(root):
     command = [sys.executable, "-c", SIGTERM_WHEN_READY, f"{root}/serving"]

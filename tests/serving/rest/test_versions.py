@@ -195,6 +195,16 @@ def test_a_complete_version_is_loaded_when_a_temporary_error_has_ended(folder, m
 
 
 @pytest.mark.slow
+def test_a_link_without_a_target_in_a_version_does_not_matter(folder):
+    """A file of a version may also be removed while the server lists the files."""
+    (folder / "1" / "notes").symlink_to("missing")
+    with running(folder, poll_seconds=0.05) as server:
+        push(folder, 2)
+        (folder / "2" / "notes").symlink_to("missing")
+        wait(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
+
+
+@pytest.mark.slow
 def test_a_version_that_is_replaced_under_its_number_answers(folder, tmp_path):
     """Some people copy each model to the folder `1`."""
 

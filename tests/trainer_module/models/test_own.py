@@ -7,6 +7,7 @@ import pytest
 
 import cli
 from core.code_file import CodeError, CodeFile
+from core.training_summary import read_summary
 from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import make_job, predict, run_task
@@ -97,6 +98,8 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "loss returns the shape (2, 1) for 2 Examples, not (2,)"),
         ("optimizer = adam", "def optimizer(_):\n    return adam(0.01)", "def optimizer",
          "optimizer returns an optimizer with the learning rate 0.01 instead of the schedule that"),
+        ("optimizer = adam", "def optimizer(_):\n    return tf_keras.optimizers.SGD()",
+         "def optimizer", "optimizer returns an optimizer with the learning rate 0.01 instead of"),
         ("optimizer = adam", "def optimizer(rate):\n    return adam(rate / 2)", "return adam",
          "TypeError: unsupported operand type(s) for /: 'ExponentialDecay' and 'int'"),
         ("optimizer = adam", "optimizer = adam\ndef loss(label, logits):\n"
@@ -250,6 +253,27 @@ def exported(model, _):
     with pytest.raises(NotFiniteError, match=r"of the exported model are not finite, .* my_model$"):
         training.train(job, None)
     assert not (tmp_path / "model").exists()
+
+
+def test_defaults_that_json_does_not_have_are_recorded_and_end_no_warm_start(
+    prepared, tmp_path, log
+):
+    more = """
+    largest_norm: float = float("inf")
+    widths: tuple[int, ...] = (2, 3)
+    kept: frozenset[str] = frozenset({"a"})
+
+    embedding_width: """
+    file = changed(("\n    embedding_width: ", more))
+    settings = SETTINGS.model_dump(include={"model", "hyperparameters"})
+    base = str(tmp_path / "first" / "model")
+    for name, before in [("first", None), ("second", base)]:
+        job = make_job(prepared, tmp_path / name, epochs=1, base_model=before, **settings)
+        training.train(job.model_copy(update={"model_file": file}), None)
+    found = read_summary(job.model_run_dir).hyperparameters
+    assert (found["largest_norm"], found["widths"]) == ("Infinity", [2, 3])
+    assert found["kept"] == ["a"]
+    assert f"Warm start: weights of {base}" in log.text
 
 
 def test_a_training_and_its_warm_start_read_the_code_from_the_job(prepared, tmp_path, log):
