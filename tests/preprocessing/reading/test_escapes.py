@@ -117,3 +117,21 @@ def test_escaped_separators_and_line_breaks_are_read_as_mysql_writes_them(
         for row in rows
     )
     assert read_texts(write(folder, "outfile.csv", data)) == expected(texts)
+
+
+@pytest.mark.parametrize(("separator", "other"), [(",", ";"), ("|", "\t"), ("\t", "|")])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["C:\\", r"a backslash \SEPARATOR within", "plain"],
+        ["C:\\", "a line\\\nand another", "plain"],
+        [r"C:\temp\new", "a OTHER b", "plain"],
+        [r"C:\temp\new", r"a \SEPARATOR b", "plain"],
+    ],
+)
+def test_a_file_with_all_texts_in_quotation_marks_is_read_with_quoting(
+    folder, texts, separator, other
+):
+    texts = [text.replace("SEPARATOR", separator).replace("OTHER", other) for text in texts]
+    data = written(texts, delimiter=separator, quoting=csv.QUOTE_NONNUMERIC)
+    assert read_texts(write(folder, "quoted.csv", data)) == expected(texts)
