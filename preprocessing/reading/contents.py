@@ -251,8 +251,8 @@ _KINDS = [
             "file",
         ),
         (
-            rb'\s*\{\s*"(splits": ?\["|_data_files": ?\[\s*\{\s*"filename|builder_name": ?"'
-            rb'|citation": ?"[^\n]*\n\s*"description")',
+            rb'\s*\{\s*"(splits": ?\[[^]{}]*\]\s*\}|_data_files": ?\[\s*\{\s*"filename'
+            rb'|(builder_name|citation)": ?"[^\n]*\n\s*"\w)',
             "a part of a dataset, as `save_to_disk` of Hugging Face writes it",
             'export the dataset with `python3 -c "import datasets; d = datasets.load_from_disk('
             "'FOLDER'); [part.to_parquet(f'{name}.parquet') for name, part in (d.items() if "

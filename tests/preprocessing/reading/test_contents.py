@@ -234,6 +234,8 @@ def test_an_unfinished_download_is_refused_by_its_name(folder, name):
         b'["a", "b"] are in the box\n["a"] is not\n',
         b"x\x01y\n5\x01good\n",
         b'{"items": [{"x": 1}], "rating": 5, "text": "good"}\n{"items": [], "rating": 1}\n',
+        b'{"builder_name": "Acme", "text": "x", "rating": 5}\n{"builder_name": "B"}\n',
+        b'{"splits": ["a", "b"], "text": "good", "rating": 5}\n{"splits": [], "rating": 1}\n',
     ],
 )
 def test_reviews_are_no_other_content(line):

@@ -135,3 +135,12 @@ def test_a_file_with_all_texts_in_quotation_marks_is_read_with_quoting(
     texts = [text.replace("SEPARATOR", separator).replace("OTHER", other) for text in texts]
     data = written(texts, delimiter=separator, quoting=csv.QUOTE_NONNUMERIC)
     assert read_texts(write(folder, "quoted.csv", data)) == expected(texts)
+
+
+def test_two_backslashes_and_n_are_no_line_break_in_a_file_without_a_header(folder):
+    texts = [r'a folder "C:\new"', 'a "line"\nand another', "plain"]
+    rows = [(n % 2 + 1, text) for n, text in enumerate(texts)]
+    out = io.StringIO()
+    csv.writer(out, doublequote=False, escapechar="\\", quoting=csv.QUOTE_ALL).writerows(rows)
+    found = read(write(folder, "escaped.csv", out.getvalue().replace("\na", r"\na")))
+    assert [review.text for review in found] == texts
