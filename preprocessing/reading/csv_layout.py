@@ -19,9 +19,10 @@ from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, Rejected
 _RECORDS_INSPECTED = 20
 """Records in which a header is looked for."""
 _QUOTE_ESCAPES = '\\"'
-_LINE_ESCAPES, _MISSING = r"\bfnrtv", "0N"
+_LINE_ESCAPES, _USUAL, _MISSING = r"\bfnrtv", r"\nrt", "0N"
 """The characters behind a backslash in the tables of MySQL, PostgreSQL, Miller and jq, where no
-field has a line break. Those of _MISSING are a missing value and a NUL."""
+field has a line break. Without one of _USUAL the others are no escapes, as in `good\\bad`. Those of
+_MISSING are a missing value and a NUL."""
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?\d*[.,]?\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
@@ -188,7 +189,7 @@ def _has_line_escapes(head: bytes, dialect: Dialect) -> bool:
       dialect: the dialect with these escapes.
     """
     found = {chr(code) for (code,) in set(_ESCAPE.findall(head))}
-    if not found & set(_LINE_ESCAPES) or not found <= {*dialect.escapes, *_MISSING}:
+    if not found & set(_USUAL) or not found <= {*dialect.escapes, *_MISSING}:
         return False
     # A field may be in quotes, or end with a backslash.
     if _regularity(head, dialect) < _regularity(head, Dialect(dialect.separator)):

@@ -90,6 +90,7 @@ def test_escapes_of_line_breaks_are_read_as_databases_write_them(folder, separat
     [
         [r"C:\new\text", r"a \d regular expression", "plain"],
         [r"C:\new", "C:\\", "plain"],
+        [r"good\bad", r"w\friends", "plain"],
         [r'ends with "a backslash\"', "C:\\", 'a "quoted" word'],
         ["C:\\", 'a "quoted" word, and more', "plain"],
     ],
