@@ -74,7 +74,8 @@ def show_next(console: Console, check: DataCheck, write: str, file: str) -> None
       file: the file of the settings.
     """
     if not check.is_settled:
-        print_parts(console, "settle the problems without a remedy first, and look again")
+        without = "without settings or commands below them"
+        print_parts(console, f"settle the problems {without} first, and look again")
         return
     commands = [command for problem in check.problems for command in problem.commands]
     start = f"amazon-reviews run --config {shlex.quote(file)}"

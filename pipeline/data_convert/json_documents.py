@@ -200,11 +200,12 @@ def _are_rows(values: list[Any]) -> bool:
 def _are_names(first: list[Any], others: list[list[Any]]) -> bool:
     """Return whether the first row has the names of the columns.
 
-    One of them is that of a label or a text, or no other row repeats one, as rows repeat labels.
+    They have those of a label and a text, or no other row repeats one, as rows repeat labels.
     """
     if not all(isinstance(name, str) for name in first) or len(set(first)) < len(first):
         return False
-    if any(name.lower() in KNOWN_LABELS | KNOWN_TEXTS for name in first):
+    names = {name.lower() for name in first}
+    if not names.isdisjoint(KNOWN_LABELS) and not names.isdisjoint(KNOWN_TEXTS):
         return True
     return not any(name == field for row in others for name, field in zip(first, row, strict=True))
 

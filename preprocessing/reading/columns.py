@@ -47,8 +47,9 @@ class Dialect(NamedTuple):
       separator: the character between the fields.
       quoted: whether a field may be in quotes. If not, a quote is a character like any other.
       skips_blanks: whether blanks after a separator are skipped.
-      escapes: the characters before which a backslash is no part of the text: a quote, a
-        backslash, a separator, a line break, and `n`, `r` and `t`, which mean white space.
+      escapes: the characters before which a backslash is no part of the text: a backslash, which is
+        the first one, a quote, a separator, a line break, and `n`, `r` and `t`, which mean white
+        space.
     """
 
     separator: str = ","

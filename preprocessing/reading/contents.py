@@ -238,7 +238,8 @@ _KINDS = [
             "new file",
         ),
         (
-            rb'\s*"\{\s*""',
+            # The line ends behind the field, unless it is longer than the bytes that are inspected.
+            rb'\s*"\{\s*""(?:[^"]|"")*(?:"[ \t\r]*(?:\n|$)|$)',
             "lines of JSON in a field of CSV",
             "write this field without its quotation marks, such as with `python3 -c "
             '"import csv, sys; [print(row[0]) for row in csv.reader(sys.stdin)]" < FILE > NEW_FILE`'
@@ -251,8 +252,8 @@ _KINDS = [
             "file",
         ),
         (
-            rb'\s*\{\s*"(splits": ?\["|_data_files": ?\[\s*\{\s*"filename|builder_name": ?"'
-            rb'|citation": ?"[^\n]*\n\s*"description")',
+            rb'\s*\{\s*"(splits": ?\[[^]{}]*\]\s*\}|_data_files": ?\[\s*\{\s*"filename'
+            rb'|builder_name": ?"[^\n]*\n\s*"citation"|citation": ?"[^\n]*\n\s*"description")',
             "a part of a dataset, as `save_to_disk` of Hugging Face writes it",
             'export the dataset with `python3 -c "import datasets; d = datasets.load_from_disk('
             "'FOLDER'); [part.to_parquet(f'{name}.parquet') for name, part in (d.items() if "

@@ -18,13 +18,12 @@ from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, Rejected
 
 _RECORDS_INSPECTED = 20
 """Records in which a header is looked for."""
-_QUOTE_ESCAPES = '"\\'
-_LINE_ESCAPES, _MISSING = r"\bfnrtv", "0N"
+_QUOTE_ESCAPES = '\\"'
+_LINE_ESCAPES, _USUAL, _MISSING = r"\bfnrtv", r"\nrt", "0N"
 """The characters behind a backslash in the tables of MySQL, PostgreSQL, Miller and jq, where no
-field has a line break. Those of _MISSING are a missing value and a NUL."""
+field has a line break. Without one of _USUAL the others are no escapes, as in `good\\bad`. Those of
+_MISSING are a missing value and a NUL."""
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
-_LONE_QUOTE = re.compile(rb'(?:^|[\t|])[^"\t|\n][^\t|\n]*"', re.MULTILINE)
-"""A quotation mark in a field that does not begin with one, which is then no quoted field."""
 _NUMBER = re.compile(r"[-+]?\d*[.,]?\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -153,14 +152,17 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
 def _quotings(head: bytes, separator: str) -> Iterator[Dialect]:
     """Yield the possible dialects with a separator, of equally good ones the right one first."""
     dialect = Dialect(separator)
-    escaped = []
+    escaped, bare = [], []
     if b"\\" + separator.encode() in head or b"\\\n" in head:
         every = dialect._replace(escapes=f"{_QUOTE_ESCAPES}{separator}\n")
+        escaped.append(every)
         # MySQL escapes separators and line breaks, but no quotes, in fields without quotes.
-        escaped += [every, every._replace(quoted=False)]
+        bare.append(every._replace(quoted=False))
     if b'\\"' in head:
         escaped.append(dialect._replace(escapes=_QUOTE_ESCAPES))
     yield from [*escaped, dialect] if _has_quote_escapes(head, separator) else [dialect, *escaped]
+    # Quoted fields without separators are as regular without quoting.
+    yield from bare
     if separator == "\t" and b'"' in head:
         # Spreadsheets write quoted fields, and Amazon's own open data has lone quotes.
         yield dialect._replace(quoted=False)
@@ -187,12 +189,17 @@ def _has_line_escapes(head: bytes, dialect: Dialect) -> bool:
       dialect: the dialect with these escapes.
     """
     found = {chr(code) for (code,) in set(_ESCAPE.findall(head))}
-    if not found & set(_LINE_ESCAPES) or not found <= {*dialect.escapes, *_MISSING}:
+    if not found & set(_USUAL) or not found <= {*dialect.escapes, *_MISSING}:
         return False
     # A field may be in quotes, or end with a backslash.
     if _regularity(head, dialect) < _regularity(head, Dialect(dialect.separator)):
         return False
-    return b'"' not in head or _LONE_QUOTE.search(head) is not None
+    if b'"' not in head:
+        return True
+    # A quote in a field that does not begin with one. No field begins behind an escaped separator.
+    inside = rb"[^%b\n]" % re.escape(dialect.separator).encode()
+    lone_quote = rb'(?m:^|%b)(?!")%b+"' % (re.escape(dialect.separator).encode(), inside)
+    return re.search(lone_quote, _ESCAPE.sub(b"", head)) is not None
 
 
 def find_dialect(head: bytes, separator: str) -> Dialect:

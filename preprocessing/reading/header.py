@@ -195,7 +195,9 @@ def _is_data(fields: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     """
     if list(fields) == [str(number) for number in range(len(fields))]:
         return False  # pandas writes numbers as the names of unnamed columns
-    if any(len(one) > _LONGEST_NAME or "\n" in one or _NUMBER.fullmatch(one) for one in fields):
+    # Programs that align the columns of a table pad the names of a header with blanks.
+    names = [field.strip() for field in fields]
+    if any(len(one) > _LONGEST_NAME or "\n" in one or _NUMBER.fullmatch(one) for one in names):
         return True
     # The names in a survey may be sentences too, such as `Please rate our service.`
     sentences = [index for index, field in enumerate(fields) if _SENTENCE.fullmatch(field)]

@@ -83,7 +83,7 @@ def test_the_records_of_a_document(name):
 @pytest.mark.parametrize("space", ["", "\n "])
 def test_rows_without_names_lose_no_record(space):
     """As pandas writes them with orient="values", and SQLite with --arrays."""
-    for first in (1, "good"):
+    for first in (1, "good", "review"):  # `review` may be a class, or the name of a text
         rows = [[first, "a text"], [first, "another text"], ["bad", "a third text"]]
         lines = f",{space}".join(map(json.dumps, rows))
         content = f"[{space}{lines}]".encode()

@@ -190,10 +190,15 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     pick = _picker(header.names, reader)
     # Whether the next header is that of the file.
     is_first = layout.header is not None and not layout.header_of
+    dialect = layout.dialect
     # The files of the polarity set have a backslash and an `n` in place of a line break.
-    escaped = layout.header is None and layout.dialect.separator == ","
+    escaped = layout.header is None and dialect.separator == ","
+    if escaped and dialect.escapes:
+        # Two backslashes and an `n` are no line break there.
+        dialect = dialect._replace(escapes=f"{dialect.escapes}n")
+        escaped = False
     is_under_header = False
-    lines = Lines(stream, layout.dialect)
+    lines = Lines(stream, dialect)
     labels = LabelReader(replace(layout, collected=None))
     # With other tasks than sentiment a file is read twice, at first without the meaning of labels.
     is_first_pass = layout.collected is not None and layout.label_scale == WORDS
@@ -204,7 +209,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
         if len(fields) != len(header.names):
             return False
         # A line of a text may begin with a number and a comma, but a blank follows it.
-        if not layout.dialect.skips_blanks and any(field[:1].isspace() for field in fields):
+        if not dialect.skips_blanks and any(field[:1].isspace() for field in fields):
             return False
         label, _, text, *_ = pick([*fields, ""])
         if not text.strip():
@@ -215,7 +220,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
             return label in earlier
         return not layout.reads_labels and len(fields) >= _LEAST_FIELDS
 
-    records = records_of(lines, layout.dialect, is_review)
+    records = records_of(lines, dialect, is_review)
     lost = 0
     for first in records:
         batch = Batch()
@@ -233,7 +238,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
             if not any(fields):
                 blank = "a blank line" if not fields else "an empty record"
                 batch.reject(position, NO_TEXT, blank)
-            elif (len(fields) == 1 or not fields[-1]) and _is_sep_line(fields, layout.dialect):
+            elif (len(fields) == 1 or not fields[-1]) and _is_sep_line(fields, dialect):
                 batch.reject(position, REPEATED_HEADER, "the line sep= of a file again")
             # The last field of most reviews is too long for a header, so few reviews are inspected.
             elif len(fields[-1]) <= header.longest and header.take(fields):

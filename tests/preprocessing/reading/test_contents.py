@@ -179,7 +179,10 @@ CONTENTS = {
         b'["rating", "text"]\n[5, "x"]\n',
         b'[5, "x", "y"]\r\n[1, "z", "u"]\r\n',
     ],
-    "lines of JSON in a field of CSV": [b'"{""rating"": 5, ""text"": ""x""}"\n'],
+    "lines of JSON in a field of CSV": [
+        b'"{""rating"": 5, ""text"": ""x""}"\n',
+        b'"{""rating"": 5, ""text"": ""%s""}"\r\n' % (b"x " * 5000),
+    ],
     "lines of JSON within quotation marks": [rb'"{\"rating\": 5, \"text\": \"x\"}"'],
     "JSON with record separators": [b'\x1e{"rating": 5, "text": "x"}\n\x1e{"rating": 1}\n'],
 }
@@ -234,6 +237,9 @@ def test_an_unfinished_download_is_refused_by_its_name(folder, name):
         b'["a", "b"] are in the box\n["a"] is not\n',
         b"x\x01y\n5\x01good\n",
         b'{"items": [{"x": 1}], "rating": 5, "text": "good"}\n{"items": [], "rating": 1}\n',
+        b'{"builder_name": "Acme", "text": "x", "rating": 5}\n{"builder_name": "B"}\n',
+        b'"{""id"": 1}",5,good\n"{""id"": 2}",1,bad\n',
+        b'{"splits": ["a", "b"], "text": "good", "rating": 5}\n{"splits": [], "rating": 1}\n',
     ],
 )
 def test_reviews_are_no_other_content(line):

@@ -90,6 +90,7 @@ def test_escapes_of_line_breaks_are_read_as_databases_write_them(folder, separat
     [
         [r"C:\new\text", r"a \d regular expression", "plain"],
         [r"C:\new", "C:\\", "plain"],
+        [r"good\bad", r"w\friends", "plain"],
         [r'ends with "a backslash\"', "C:\\", 'a "quoted" word'],
         ["C:\\", 'a "quoted" word, and more', "plain"],
     ],
@@ -117,3 +118,30 @@ def test_escaped_separators_and_line_breaks_are_read_as_mysql_writes_them(
         for row in rows
     )
     assert read_texts(write(folder, "outfile.csv", data)) == expected(texts)
+
+
+@pytest.mark.parametrize(("separator", "other"), [(",", ";"), ("|", "\t"), ("\t", "|")])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["C:\\", r"a backslash \SEPARATOR within", "plain"],
+        ["C:\\", "a line\\\nand another", "plain"],
+        [r"C:\temp\new", "a OTHER b", "plain"],
+        [r"C:\temp\new", r"a \SEPARATOR b", "plain"],
+    ],
+)
+def test_a_file_with_all_texts_in_quotation_marks_is_read_with_quoting(
+    folder, texts, separator, other
+):
+    texts = [text.replace("SEPARATOR", separator).replace("OTHER", other) for text in texts]
+    data = written(texts, delimiter=separator, quoting=csv.QUOTE_NONNUMERIC)
+    assert read_texts(write(folder, "quoted.csv", data)) == expected(texts)
+
+
+def test_two_backslashes_and_n_are_no_line_break_in_a_file_without_a_header(folder):
+    texts = [r'a folder "C:\new"', 'a "line"\nand another', "plain"]
+    rows = [(n % 2 + 1, text) for n, text in enumerate(texts)]
+    out = io.StringIO()
+    csv.writer(out, doublequote=False, escapechar="\\", quoting=csv.QUOTE_ALL).writerows(rows)
+    found = read(write(folder, "escaped.csv", out.getvalue().replace("\na", r"\na")))
+    assert [review.text for review in found] == texts

@@ -519,6 +519,15 @@ def test_an_archive_damaged_in_its_first_line(folder, content):
         assert reasons(found)[-1:] == ["corrupt_archive"] and len(found) <= 2
 
 
+@pytest.mark.parametrize("separator", [",", "|"])
+def test_the_padded_names_of_unknown_columns_are_a_header(folder, separator):
+    rows = [("sentiment", "opinion"), *(("good", f"a text, number {n}") for n in range(30))]
+    lines = [f"{label:15}{separator}{text.replace(',', ''):80}\n" for label, text in rows]
+    message = "no columns with known names: its columns are sentiment, opinion; set data.columns"
+    with pytest.raises(InputError, match=message):
+        read(write(folder, "table.txt", "".join(lines)))
+
+
 @pytest.mark.parametrize("reads_labels", [True, False])
 @pytest.mark.parametrize("rule", ["|{}|{}|\n", "{}+{}\n"])
 def test_the_header_of_a_table_with_aligned_columns_is_no_review(folder, rule, reads_labels):
