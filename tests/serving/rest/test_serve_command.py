@@ -34,7 +34,10 @@ def root(tmp_path_factory):
 
 @pytest.fixture
 def server(root):
+    # The tests may have been started by nohup, whose children ignore SIGHUP.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with serving(root) as found:
+        signal.signal(signal.SIGHUP, before)
         yield found
 
 
