@@ -56,13 +56,8 @@ def check_digests(model: str) -> None:
         # A line that is damaged has no name.
         if not name or name.startswith(_EXTRA):
             continue
-        file = os.path.join(model, name)
-        if not storage.is_file(file):
-            raise InputError(f"{name} is missing, which {DIGESTS} lists")
-        if sha256(file) != digest:
-            raise InputError(
-                f"{name} is not the file that was pushed: {DIGESTS} has another digest"
-            )
+        if problem := _difference(model, name, digest):
+            raise InputError(problem)
 
 
 def is_unchanged(model: str) -> bool:
@@ -79,11 +74,22 @@ def is_unchanged(model: str) -> bool:
       OSError: a file cannot be read.
     """
     digests = read_digests(model)
-    for name, digest in digests.items():
-        file = os.path.join(model, name)
-        if not storage.is_file(file) or sha256(file) != digest:
-            return False
-    return bool(digests)
+    differences = (_difference(model, name, digest) for name, digest in digests.items())
+    return bool(digests) and not any(differences)
+
+
+def _difference(model: str, name: str, digest: str) -> str:
+    """Return how a file of a version differs from that of the push; empty if it does not.
+
+    Raises:
+      OSError: the file cannot be read.
+    """
+    file = os.path.join(model, name)
+    if not storage.is_file(file):
+        return f"{name} is missing, which {DIGESTS} lists"
+    if sha256(file) != digest:
+        return f"{name} is not the file that was pushed: {DIGESTS} has another digest"
+    return ""
 
 
 def read_digests(model: str) -> dict[str, str]:

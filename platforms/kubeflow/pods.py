@@ -28,8 +28,8 @@ _CONTAINER = "main"
 """The container of a step; the others of its pod belong to Argo."""
 _NODE = "workflows.argoproj.io/node-name"
 """The annotation with the path of a pod in the Workflow."""
-_WORKFLOWS = ("argoproj.io", "v1alpha1", "workflows")
-"""The group, the version and the plural of the Workflows of Argo."""
+_WORKFLOWS = {"group": "argoproj.io", "version": "v1alpha1", "plural": "workflows"}
+"""The Workflows of Argo in the API of Kubernetes."""
 _STEP = re.compile(r"\.root\.(\w+)\.executor")
 _ERROR = re.compile(r"^(?!Error: exit status)(?:[\w.]+|/\S*/python[\d.]*): .+", re.MULTILINE)
 """An error line of our entry point, the last line of a traceback, or the line of an interpreter
@@ -139,9 +139,8 @@ class RunPods:
         """
         try:
             answer = CustomObjectsApi(api.api_client).list_namespaced_custom_object(
-                *_WORKFLOWS[:2],
-                self._namespace,
-                _WORKFLOWS[2],
+                **_WORKFLOWS,
+                namespace=self._namespace,
                 label_selector=self._run,
                 _preload_content=False,
                 _request_timeout=_SECONDS,

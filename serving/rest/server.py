@@ -119,8 +119,8 @@ def uvicorn_config(
 def _allow_open_files() -> None:
     """Allow as many open files as the system permits this process.
 
-    Each connection is an open file. Most systems allow 1,024, unless a process asks for more, and
-    further connections would be closed without an answer.
+    Each connection is an open file. Most systems allow 1,024, unless a process sets a higher
+    limit, and further connections would be closed without an answer.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     # The hard limit may exceed fs.nr_open, if that was lowered later. Then no limit can be set.
