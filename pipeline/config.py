@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from components.evaluator.thresholds import Evaluation
 from components.line_counts import SPLITS, Split
+from components.review_example_gen.inputs import SplitFractions
 from components.serving_check.thresholds import Thresholds
 from core.errors import ConfigError, not_utf8
 from core.overrides import OPTION, apply_overrides, load_yaml
@@ -112,7 +113,8 @@ class Data(Section):
     positive."""
     splits: dict[Split, str] = {}
     """Split -> folder or glob below `input_base`; empty: all files, also those in subfolders, split
-    by a hash of the text."""
+    by a hash of the text, see `split_fractions`."""
+    split_fractions: SplitFractions = SplitFractions()
     max_examples: dict[Split, PositiveInt] = {}
     """Split -> maximum number of Examples; a single number limits every split."""
     max_rejected_fraction: Fraction = 0.01

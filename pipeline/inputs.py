@@ -93,6 +93,7 @@ def example_gen_options(config: PipelineConfig, input_fingerprint: str) -> Optio
         reads_sample=config.data.input_base is None,
         read=read_options(config),
         window=config.data.window,
+        split_fractions=config.data.split_fractions,
         max_examples={str(split): count for split, count in config.data.max_examples.items()},
         max_rejected_fraction=config.data.max_rejected_fraction,
         span_cache=span_cache(config, EXAMPLE_GEN),

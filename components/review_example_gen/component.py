@@ -118,7 +118,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         if not_read:
             logging.info("Not read: %s", not_read)
         code = str(exec_properties.get(CODE_KEY))
-        reader = self._make_reader(found, options.span_cache, code, scratch)
+        reader = self._make_reader(found, options, code, scratch)
         sources = _cut(files, options.read)
         classes = _find_classes(sources, options.read, reader, len(found.spans))
         sources = _with_label_map(sources, classes)
@@ -156,11 +156,14 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         rejected.set_string_custom_property(CLASSES_PROPERTY, "\n".join(notes))
         reader.remove_old()
 
-    def _make_reader(self, found: Input, span_cache: str, code: str, scratch: str) -> Reader:
+    def _make_reader(self, found: Input, options: Options, code: str, scratch: str) -> Reader:
         """Return the reader of an input. A window of spans is read span by span."""
+        fractions = options.split_fractions
         if len(found.spans) > 1:
-            return SpanReader(found, span_cache, code, self._make_beam_pipeline, scratch)
-        return WholeReader(self._make_beam_pipeline, scratch, found.size)
+            return SpanReader(
+                found, options.span_cache, code, self._make_beam_pipeline, scratch, fractions
+            )
+        return WholeReader(self._make_beam_pipeline, scratch, found.size, fractions)
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import Annotated
+
+from pydantic import Field
 
 import sample_data
 from core.settings import Fraction, PositiveInt, Section
@@ -21,6 +24,21 @@ ONLY_SAMPLE = (
 """The error about a run of such a pipeline with another `input_base`."""
 
 
+# With two of the greatest fractions, a fifth of the texts is left for training.
+_HeldOutFraction = Annotated[float, Field(ge=0.001, le=0.4)]
+
+
+class SplitFractions(Section):
+    """The sizes of the splits eval and test that have no files of their own."""
+
+    eval: _HeldOutFraction = 0.1
+    """Fraction of the texts that the eval split gets, if it has no files of its own. A small one
+    leaves more texts for training, but its accuracy after each epoch is less certain."""
+    test: _HeldOutFraction = 0.1
+    """Fraction of the texts that the test split gets, if it has no files of its own and is not the
+    newest span of a window."""
+
+
 class Options(Section):
     """The parameters of ReviewExampleGen other than `input_base` and `span`.
 
@@ -30,6 +48,7 @@ class Options(Section):
       reads_sample: whether the patterns are those of the sample, which another folder lacks.
       read: the options of the reader.
       window: the number of spans that are read, if the input has spans.
+      split_fractions: the sizes of the splits that have no files of their own.
       max_examples: split -> maximum number of its reviews; a split without a limit is missing.
       max_rejected_fraction: the component fails if a larger fraction of the lines is unusable.
       span_cache: the folder that keeps what was read of each span; empty: nothing is kept.
@@ -41,6 +60,7 @@ class Options(Section):
     reads_sample: bool = False
     read: ReadOptions = ReadOptions()
     window: PositiveInt = 1
+    split_fractions: SplitFractions = SplitFractions()
     max_examples: dict[str, PositiveInt] = {}
     max_rejected_fraction: Fraction = 0.01
     span_cache: str = ""

@@ -15,9 +15,11 @@ from tfx.dsl.io import fileio
 
 from components.beam import read_results, write_results
 from components.review_example_gen.found_labels import FoundLabels, collect_labels, join_labels
+from components.review_example_gen.inputs import SplitFractions
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.reader import Reader
 from components.review_example_gen.spans import NEWER, OLDER, Input
+from components.review_example_gen.splits import Splitting
 from components.review_example_gen.units import (
     BYTES,
     BYTES_OF_LABELS,
@@ -25,7 +27,7 @@ from components.review_example_gen.units import (
     Unit,
     in_units,
 )
-from components.review_example_gen.window import NAMED, READ_AS, ReadSpan, assemble
+from components.review_example_gen.window import READ_AS, ReadSpan, assemble, split_older
 from components.span_cache import Key, SpanCache
 from core.errors import InputError
 from core.machine import cores
@@ -45,6 +47,7 @@ class SpanReader(Reader):
       code: the fingerprint of the code that reads.
       make_pipeline: returns a new Beam pipeline.
       scratch: an existing folder for files.
+      fractions: the sizes of the splits without files of their own.
     """
 
     def __init__(
@@ -54,8 +57,10 @@ class SpanReader(Reader):
         code: str,
         make_pipeline: Callable[[], beam.Pipeline],
         scratch: str,
+        fractions: SplitFractions,
     ):
         self._found, self._code, self._scratch = found, code, scratch
+        self._splitting = split_older(fractions)
         self._files = [found.of_span(span) for span in found.spans]
         self._number_of = {
             file.path: number for number, files in enumerate(self._files) for file in files
@@ -86,13 +91,14 @@ class SpanReader(Reader):
         done = self._find_units(keys)
         new = [number for number, units in enumerate(done) if units is None]
         logging.info("Spans: %d are read, %d are reused", len(new), len(done) - len(new))
-        for number, results in self._run(new, of_span, _examples_of, _EXAMPLES).items():
+        done_now = self._run(new, of_span, _examples_of, _EXAMPLES, self._splitting)
+        for number, results in done_now.items():
             self._check_unchanged(_EXAMPLES, of_span[number], keys[number], number)
             units = [UnitResult.from_json(result) for result in results]
             done[number] = self._store_units(keys[number], units)
         names = [span.name for span in self._found.spans]
         spans = [ReadSpan(name, units or []) for name, units in zip(names, done, strict=True)]
-        return assemble(spans, max_examples, self._scratch)
+        return assemble(spans, max_examples, self._splitting, self._scratch)
 
     def _find_units(self, keys: Sequence[Key]) -> list[list[UnitResult] | None]:
         """Return the units of each span; None if there is no complete entry with its key."""
@@ -138,14 +144,16 @@ class SpanReader(Reader):
         of_span: Sequence[Sequence[Source]],
         read: Callable[..., Iterator[list[Any]]],
         name: str,
+        *arguments: Any,
     ) -> dict[int, list[Any]]:
         """Read spans; return number of a span -> the results of its units, sorted.
 
         Args:
           numbers: the numbers of the spans in the window.
           of_span: the pieces of each span.
-          read: the function that Beam calls for (number of a span, unit) and a folder.
+          read: the function that Beam calls for (number of a span, unit), a folder and `arguments`.
           name: the name of the folder.
+          *arguments: further arguments of `read`.
 
         Raises:
           InputError: a file cannot be read.
@@ -163,7 +171,7 @@ class SpanReader(Reader):
             done = (
                 pipeline
                 | "Units" >> beam.Create(numbered, reshuffle=True)
-                | "ReadSpans" >> beam.FlatMap(read, folder)
+                | "ReadSpans" >> beam.FlatMap(read, folder, *arguments)
             )
             write_results(pipeline, done, folder)
         results: dict[int, list[Any]] = {number: [] for number in numbers}
@@ -200,6 +208,7 @@ class SpanReader(Reader):
             fingerprint(self._found.base, files),
             layouts,
             self._code,
+            self._splitting.fractions.model_dump(),
         ]
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         return Key(self._found.spans[number].number, digest)
@@ -236,7 +245,9 @@ def _labels_of(numbered: tuple[int, Unit], folder: str) -> Iterator[list[Any]]:
         yield [span, labels]
 
 
-def _examples_of(numbered: tuple[int, Unit], folder: str) -> Iterator[list[Any]]:
+def _examples_of(
+    numbered: tuple[int, Unit], folder: str, splitting: Splitting
+) -> Iterator[list[Any]]:
     span, unit = numbered
-    for result in read_unit(unit, {}, {}, NAMED, folder, is_indexed=True):
+    for result in read_unit(unit, {}, {}, splitting, folder, is_indexed=True):
         yield [span, result]

@@ -21,6 +21,7 @@ from components.review_example_gen.splits import (
     AssignedBatch,
     HeldOut,
     Limits,
+    Splitting,
     are_over,
     assign_batch,
     assign_shards,
@@ -102,7 +103,7 @@ def read_unit(
     unit: Unit,
     held_out: HeldOut,
     limits: Limits,
-    named: frozenset[str],
+    splitting: Splitting,
     scratch: str,
     is_indexed: bool = False,
 ) -> Iterator[list[Any]]:
@@ -112,7 +113,7 @@ def read_unit(
       unit: the pieces of files to read.
       held_out: the text keys of the reviews in the files of held-out groups.
       limits: the number of ranges of text keys that each limited split keeps.
-      named: the groups that have files of their own.
+      splitting: how the splits are made.
       scratch: the folder of the files that are written, local or remote.
       is_indexed: whether the index of the unit is written too.
 
@@ -135,7 +136,7 @@ def read_unit(
     ):
         output = UnitOutput(name, unit.shards, rejected, pool)
         for group, piece, batch in count_bytes(unit, read_in_turns(unit, pool), size):
-            assigned = assign_batch(batch, group, named, held_out)
+            assigned = assign_batch(batch, group, splitting, held_out)
             over = are_over(assigned.keys, assigned.split, limits)
             output.add(piece, assigned, over)
             if is_indexed:

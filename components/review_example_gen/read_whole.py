@@ -11,9 +11,10 @@ from tfx.dsl.io import fileio
 from components.beam import read_results, write_results
 from components.line_counts import SPLITS
 from components.review_example_gen.found_labels import FoundLabels, collect_labels, join_labels
+from components.review_example_gen.inputs import SplitFractions
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.reader import Reader
-from components.review_example_gen.splits import find_held_out, find_limits
+from components.review_example_gen.splits import Splitting, find_held_out, find_limits
 from components.review_example_gen.units import BYTES, BYTES_OF_LABELS, Source, in_units
 from core.progress import report
 
@@ -25,10 +26,18 @@ class WholeReader(Reader):
       make_pipeline: returns a new Beam pipeline.
       scratch: an existing folder for files.
       size: the bytes of all files, as they are stored.
+      fractions: the sizes of the splits without files of their own.
     """
 
-    def __init__(self, make_pipeline: Callable[[], beam.Pipeline], scratch: str, size: int):
+    def __init__(
+        self,
+        make_pipeline: Callable[[], beam.Pipeline],
+        scratch: str,
+        size: int,
+        fractions: SplitFractions,
+    ):
         self._make_pipeline, self._scratch, self._size = make_pipeline, scratch, size
+        self._fractions = fractions
 
     def labels(self, sources: Sequence[Source]) -> FoundLabels:
         report(BYTES_OF_LABELS, 0, self._size)
@@ -42,12 +51,13 @@ class WholeReader(Reader):
     def read(self, sources: Sequence[Source], max_examples: Mapping[str, int]) -> list[UnitResult]:
         report(BYTES, 0, self._size)
         named = frozenset(source.group for source in sources) & set(SPLITS)
+        splitting = Splitting(named, self._fractions)
         with self._make_pipeline() as pipeline:
             units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
             held_out = find_held_out(pipeline, sources)
-            limits = find_limits(units, held_out, named, max_examples)
+            limits = find_limits(units, held_out, splitting, max_examples)
             done = units | "ReadUnit" >> beam.FlatMap(
-                read_unit, held_out, limits, named, self._scratch
+                read_unit, held_out, limits, splitting, self._scratch
             )
             write_results(pipeline, done, self._scratch)
         return [UnitResult.from_json(unit) for unit in read_results(self._scratch)]

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from components.line_counts import DUPLICATE, LineCounts
+from components.review_example_gen.inputs import SplitFractions
 from components.review_example_gen.units import Source, Unit, in_units, read_in_turns
 from core.machine import cores
 from preprocessing.reading.files import HELD_OUT
@@ -39,11 +40,31 @@ HeldOut = Mapping[str, np.ndarray]
 Limits = Mapping[str, int]
 """Split with a limit -> the number of the lowest ranges of text keys that it keeps."""
 
-_BUCKETS = {"eval": 0, "test": 1}
-"""Split without files of its own -> the last decimal digit of the text keys that it gets."""
+_PARTS = 10_000
+"""The number of parts into which the text keys are divided for the fractions of the splits."""
+_PARTS_BEFORE_TEST = 1_000
+"""The parts before the first one of test, also if eval has fewer, so that the size of the eval
+split does not change the test split."""
 _RANGE_BITS = 16
 _KEYS_AT_ONCE = 1 << 20
 """Number of keys in an element. By default, an element must fit into the sort buffer of Flink."""
+
+
+class Splitting(NamedTuple):
+    """How the splits are made of the files."""
+
+    named: frozenset[str]
+    """The groups that have files of their own."""
+    fractions: SplitFractions = SplitFractions()
+    """The sizes of the splits that have none."""
+
+    def parts(self) -> Mapping[str, range]:
+        """Return split without files of its own -> the parts of the text keys that it gets."""
+        in_eval = round(self.fractions.eval * _PARTS)
+        test_start = max(in_eval, _PARTS_BEFORE_TEST)
+        in_test = round(self.fractions.test * _PARTS)
+        found = {"eval": range(in_eval), "test": range(test_start, test_start + in_test)}
+        return {split: parts for split, parts in found.items() if split not in self.named}
 
 
 class AssignedBatch(NamedTuple):
@@ -62,7 +83,7 @@ class AssignedBatch(NamedTuple):
 def assign_batch(
     batch: Batch,
     group: str,
-    named: frozenset[str],
+    splitting: Splitting,
     held_out: HeldOut,
     priorities: Mapping[str, int] = HELD_OUT,
 ) -> AssignedBatch:
@@ -71,7 +92,7 @@ def assign_batch(
     Args:
       batch: the reviews.
       group: the group of their file.
-      named: the groups that have files of their own.
+      splitting: how the splits are made.
       held_out: the text keys of the reviews in the files of groups with a priority.
       priorities: group -> priority. A text in the files of several groups belongs to the group with
         the highest priority; the priority of other groups is 0.
@@ -83,7 +104,7 @@ def assign_batch(
         if priority > priorities.get(group, 0) and len(found):
             index = np.minimum(np.searchsorted(found, keys), len(found) - 1)
             duplicate_in[found[index] == keys] = name
-    return AssignedBatch(batch, keys, assign_splits(keys, group, named), duplicate_in)
+    return AssignedBatch(batch, keys, assign_splits(keys, group, splitting), duplicate_in)
 
 
 def text_keys(texts: Sequence[bytes]) -> np.ndarray:
@@ -92,15 +113,13 @@ def text_keys(texts: Sequence[bytes]) -> np.ndarray:
     return np.frombuffer(b"".join([digest(t, digest_size=8).digest() for t in texts]), "<u8")
 
 
-def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.ndarray:
+def assign_splits(keys: np.ndarray, group: str, splitting: Splitting) -> np.ndarray:
     """Return the split of each text.
-
-    A split without files of its own gets a tenth of the texts in the files of `train` or `all`.
 
     Args:
       keys: the `text_keys` of the texts, uint64 [texts].
       group: the group of their file.
-      named: the groups that have files of their own.
+      splitting: how the splits are made.
 
     Returns:
       `train`, `eval` or `test` for each text, str [texts].
@@ -108,9 +127,10 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
     if group in HELD_OUT:
         return np.full(len(keys), group)
     split = np.full(len(keys), "train")
-    for name, tenth in _BUCKETS.items():
-        if name not in named:
-            split[keys % np.uint64(10) == tenth] = name
+    # The last digit counts most: earlier versions compared it alone, for fractions of 0.1.
+    part = keys % np.uint64(10) * np.uint64(1_000) + keys // np.uint64(10) % np.uint64(1_000)
+    for name, parts in splitting.parts().items():
+        split[(part >= parts.start) & (part < parts.stop)] = name
     return split
 
 
@@ -210,14 +230,14 @@ def join_keys(pairs: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
 
 
 def find_limits(
-    units: beam.PCollection, held_out: Any, named: frozenset[str], max_examples: Mapping[str, int]
+    units: beam.PCollection, held_out: Any, splitting: Splitting, max_examples: Mapping[str, int]
 ) -> Any:
     """Return `Limits` for `read_unit`, or a side input that contains them.
 
     Args:
       units: a PCollection of `Unit`. Their files are read only if there is a limit.
       held_out: the result of `find_held_out`.
-      named: the groups that have files of their own.
+      splitting: how the splits are made.
       max_examples: split -> maximum number of its reviews; a split without a limit is missing.
 
     Raises:
@@ -229,7 +249,7 @@ def find_limits(
 
     return beam.pvalue.AsDict(
         units
-        | "CountRanges" >> beam.FlatMap(_count_unit, held_out, named, frozenset(max_examples))
+        | "CountRanges" >> beam.FlatMap(_count_unit, held_out, splitting, frozenset(max_examples))
         | "SumRanges" >> beam.CombinePerKey(lambda counts: np.sum(list(counts), axis=0))
         | "FindLimits"
         >> beam.MapTuple(lambda split, n: (split, find_limit(n, max_examples[split])))
@@ -237,13 +257,13 @@ def find_limits(
 
 
 def _count_unit(
-    unit: Unit, held_out: HeldOut, named: frozenset[str], limited: frozenset[str]
+    unit: Unit, held_out: HeldOut, splitting: Splitting, limited: frozenset[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield (limited split, number of its reviews of a unit in each range, int64 [ranges])."""
     counts = {split: np.zeros(1 << _RANGE_BITS, np.int64) for split in limited}
     with ThreadPoolExecutor(cores()) as pool:
         for group, _, batch in read_in_turns(unit, pool):
-            assigned = assign_batch(batch, group, named, held_out)
+            assigned = assign_batch(batch, group, splitting, held_out)
             for split, total in counts.items():
                 chosen = (assigned.split == split) & (assigned.duplicate_in == "")
                 total += count_ranges(assigned.keys[chosen])

@@ -21,10 +21,12 @@ import tensorflow as tf
 from apache_beam.io.filesystems import FileSystems
 
 from components.line_counts import DUPLICATE, SPLITS, LineCounts
+from components.review_example_gen.inputs import SplitFractions
 from components.review_example_gen.read_unit import Shard, UnitResult
 from components.review_example_gen.spans import NEWER, OLDER
 from components.review_example_gen.splits import (
     Limits,
+    Splitting,
     are_over,
     assign_splits,
     count_ranges,
@@ -38,8 +40,6 @@ from preprocessing.reading.open_files import link_file
 
 READ_AS = OLDER
 """The group of the files of every span while it is read."""
-NAMED = frozenset({OLDER, NEWER})
-"""The groups with files of their own, for `splits.assign_splits`."""
 _BATCH = 1024
 
 
@@ -71,14 +71,27 @@ class _Part(NamedTuple):
     it is always -1."""
 
 
+def split_older(fractions: SplitFractions) -> Splitting:
+    """Return how the texts of an older span are split: train and eval, but no test.
+
+    Args:
+      fractions: the sizes of the splits without files of their own.
+    """
+    return Splitting(frozenset({OLDER, NEWER}), fractions)
+
+
 def assemble(
-    spans: Sequence[ReadSpan], max_examples: Mapping[str, int], scratch: str
+    spans: Sequence[ReadSpan],
+    max_examples: Mapping[str, int],
+    splitting: Splitting,
+    scratch: str,
 ) -> list[UnitResult]:
     """Write the files of a window.
 
     Args:
       spans: the spans in ascending order, at least two.
       max_examples: split -> maximum number of its reviews; a split without a limit is missing.
+      splitting: the result of `split_older` with which the spans were read.
       scratch: an existing folder for the files. A file without a change is a link or a copy.
 
     Returns:
@@ -90,11 +103,13 @@ def assemble(
     """
     *older, newest = spans
     seen = _first_seen(older, newest)
-    limits = _find_limits(_parts(spans, seen), max_examples) if max_examples else {}
+    limits = _find_limits(_parts(spans, seen, splitting), max_examples) if max_examples else {}
     names = [span.name for span in older]
     return [
-        _assemble_unit(part._replace(unit=part.unit._replace(unit=number)), limits, names, scratch)
-        for number, part in enumerate(_parts(spans, seen))
+        _assemble_unit(
+            part._replace(unit=part.unit._replace(unit=number)), limits, names, splitting, scratch
+        )
+        for number, part in enumerate(_parts(spans, seen, splitting))
     ]
 
 
@@ -119,7 +134,7 @@ def _positions(keys: np.ndarray, others: np.ndarray) -> np.ndarray:
     return at[keys[at] == others]
 
 
-def _parts(spans: Sequence[ReadSpan], seen: _FirstSeen) -> Iterator[_Part]:
+def _parts(spans: Sequence[ReadSpan], seen: _FirstSeen, splitting: Splitting) -> Iterator[_Part]:
     """Yield the units of all spans in their order; only one index is in memory at a time."""
     for span in spans:
         for unit in span.units:
@@ -128,7 +143,7 @@ def _parts(spans: Sequence[ReadSpan], seen: _FirstSeen) -> Iterator[_Part]:
                 split = np.full(len(index.keys), NEWER)
                 older = seen.older[np.searchsorted(seen.keys, index.keys)]
             else:
-                split = assign_splits(index.keys, READ_AS, NAMED)
+                split = assign_splits(index.keys, READ_AS, splitting)
                 older = np.full(len(index.keys), -1, np.int32)
             yield _Part(unit, index, split, older)
 
@@ -142,29 +157,34 @@ def _find_limits(parts: Iterator[_Part], max_examples: Mapping[str, int]) -> Lim
 
 
 def _assemble_unit(
-    part: _Part, limits: Limits, older_names: Sequence[str], scratch: str
+    part: _Part,
+    limits: Limits,
+    older_names: Sequence[str],
+    splitting: Splitting,
+    scratch: str,
 ) -> UnitResult:
     """Return a unit with the files and the counts that it has in the window."""
     over = are_over(part.reviews.keys, part.split, limits)
     kept = (part.older < 0) & ~over
     return part.unit._replace(
-        shards=tuple(_shards(part, kept, scratch)),
+        shards=tuple(_shards(part, kept, splitting, scratch)),
         rejected=_rejected(part, older_names, scratch),
         counts=_counts(part, kept, over),
         classes=_classes(part, kept),
     )
 
 
-def _shards(part: _Part, kept: np.ndarray, scratch: str) -> Iterator[Shard]:
+def _shards(part: _Part, kept: np.ndarray, splitting: Splitting, scratch: str) -> Iterator[Shard]:
     """Write the shards of a unit; yield each of them.
 
     Args:
       part: the unit.
       kept: whether each review is an Example, bool [reviews].
+      splitting: how the unit was split when it was read.
       scratch: the folder of the files.
     """
     unit, reviews = part.unit, part.reviews
-    written_as = assign_splits(reviews.keys, READ_AS, NAMED)
+    written_as = assign_splits(reviews.keys, READ_AS, splitting)
     waiting = {
         split: iter(np.unique(reviews.shards[written_as == split]).tolist()) for split in SPLITS
     }

@@ -15,6 +15,7 @@ from components.review_example_gen.acceptance import check_counts
 from components.review_example_gen.classes import check_classes
 from components.review_example_gen.spans import PRIORITIES, Input, check_spans
 from components.review_example_gen.splits import (
+    Splitting,
     are_over,
     assign_batch,
     count_batch,
@@ -118,6 +119,7 @@ def read_sample(given: RunInput, attempt: Attempt) -> Reading:
     config = given.config
     sample = Sample(given.files, attempt.mapped_layouts())
     named = frozenset(group for group, _ in sample.sources) & set(SPLITS)
+    splitting = Splitting(named, config.data.split_fractions)
     priorities = PRIORITIES if config.data.window > 1 else HELD_OUT
     held_out = join_keys(
         (group, text_keys(batch.texts)) for group, _, batch in sample.only(priorities).batches()
@@ -125,7 +127,7 @@ def read_sample(given: RunInput, attempt: Attempt) -> Reading:
     assigned = []
     rejected: dict[tuple[str, str], list[_Rejected]] = defaultdict(list)
     for group, piece, batch in sample.batches():
-        assigned.append((piece.path, assign_batch(batch, group, named, held_out, priorities)))
+        assigned.append((piece.path, assign_batch(batch, group, splitting, held_out, priorities)))
         for item in batch.rejected:
             of_file = rejected[piece.path, item.reason]
             if len(of_file) < _SHOWN:

@@ -193,6 +193,16 @@ def test_a_run_of_earlier_spans_does_not_remove_those_of_the_next_day(runs):
     assert runs.entries() == [3, 4, 5]
 
 
+def test_with_another_size_of_the_eval_split_the_spans_are_read_again(runs):
+    usual, *_ = runs.read("3")
+    small, _, numbers = runs.read("3", split_fractions={"eval": 0.02})
+    assert numbers == (3, 0)
+    assert numbers_of(small, "eval") < numbers_of(usual, "eval")
+    assert numbers_of(small, "test") == numbers_of(usual, "test")
+    assert numbers_of(small, "train") > numbers_of(usual, "train")
+    assert runs.read("3", split_fractions={"eval": 0.02})[2] == (0, 3)
+
+
 def test_a_file_that_changes_while_it_is_read_is_an_error_and_not_kept(runs, days, monkeypatch):
     read = read_spans.SpanReader._run
 

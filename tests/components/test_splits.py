@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from components.line_counts import SPLITS
 from components.review_example_gen import splits
+from components.review_example_gen.inputs import SplitFractions
 from preprocessing.reading.records import Batch
 
 
@@ -21,13 +22,42 @@ from preprocessing.reading.records import Batch
 )
 def test_each_group_of_files_has_its_shares_of_the_splits(group, named, expected):
     keys = splits.text_keys([f"review {i}".encode() for i in range(20_000)])
-    found = list(splits.assign_splits(keys, group, frozenset(named)))
+    found = list(splits.assign_splits(keys, group, splits.Splitting(frozenset(named))))
     shares = [found.count(name) / len(keys) for name in SPLITS]
     assert shares == pytest.approx(expected, abs=0.015)
 
 
 def test_the_hash_of_earlier_versions_is_unchanged():
     assert splits.text_keys([b"Great phone: loved it"]).tolist() == [0x8EBA84C46CD15921]
+
+
+def test_the_splits_of_earlier_versions_are_unchanged():
+    keys = splits.text_keys([f"review {i}".encode() for i in range(20_000)])
+    found = splits.assign_splits(keys, "all", splits.Splitting(frozenset()))
+    expected = np.full(len(keys), "train")
+    expected[keys % np.uint64(10) == 0] = "eval"
+    expected[keys % np.uint64(10) == 1] = "test"
+    assert (found == expected).all()
+
+
+@pytest.mark.parametrize(("held_out", "test"), [(0.02, 0.1), (0.05, 0.3), (0.4, 0.4)])
+def test_the_sizes_of_the_splits_are_settings(held_out, test):
+    keys = splits.text_keys([f"review {i}".encode() for i in range(20_000)])
+    fractions = SplitFractions(eval=held_out, test=test)
+    found = splits.assign_splits(keys, "all", splits.Splitting(frozenset(), fractions))
+    shares = [np.mean(found == name) for name in SPLITS]
+    assert shares == pytest.approx([1 - held_out - test, held_out, test], abs=0.01)
+
+
+def test_a_smaller_eval_split_leaves_the_test_split_as_it_is():
+    keys = splits.text_keys([f"review {i}".encode() for i in range(20_000)])
+    usual, small = (
+        splits.assign_splits(keys, "all", splits.Splitting(frozenset(), fractions))
+        for fractions in (SplitFractions(), SplitFractions(eval=0.02))
+    )
+    assert ((usual == "test") == (small == "test")).all()
+    assert set(usual[small == "eval"].tolist()) == {"eval"}
+    assert set(small[(usual == "eval") & (small != "eval")].tolist()) == {"train"}
 
 
 KEYS = st.sets(st.integers(0, 2**64 - 1))
@@ -37,15 +67,16 @@ KEYS = st.sets(st.integers(0, 2**64 - 1))
 def test_a_text_of_held_out_files_is_found_in_lower_groups_and_test_has_priority(one, two, other):
     held_out = splits.join_keys([("test", array(one)), ("eval", array(two))])
     keys = array([*one, *two, other])
+    unnamed = splits.Splitting(frozenset())
     in_test = ["test" if key in one else "" for key in keys.tolist()]
     in_both = ["test" if key in one else "eval" if key in two else "" for key in keys.tolist()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(splits, "text_keys", lambda _: keys)
         for order in (held_out, dict(reversed(held_out.items()))):
             for group, expected in (("train", in_both), ("all", in_both), ("eval", in_test)):
-                assigned = splits.assign_batch(Batch(), group, frozenset(), order)
+                assigned = splits.assign_batch(Batch(), group, unnamed, order)
                 assert assigned.duplicate_in.tolist() == expected
-            assert not any(splits.assign_batch(Batch(), "test", frozenset(), order).duplicate_in)
+            assert not any(splits.assign_batch(Batch(), "test", unnamed, order).duplicate_in)
 
 
 def is_over(keys, limits):
