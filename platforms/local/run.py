@@ -37,7 +37,7 @@ from components.run_report.component import REPORT_FILE
 from components.run_report.content import collect
 from components.run_report.outcome import Outcome
 from components.run_report.tracking import from_environment, track
-from core.errors import InputError
+from core.errors import InputError, write_again
 from core.metadata import connection_config
 from core.training_summary import TrainingSummary, read_summary
 from pipeline.config import PipelineConfig, recorded_settings
@@ -198,7 +198,7 @@ def collect_outcome(run: history.Run) -> Outcome:
     except (FileNotFoundError, fileio.NotFoundError):
         raise InputError(
             f"{evaluation}: files of the evaluation were deleted, although ML Metadata lists it; "
-            "run once with --set cache=false to write them again"
+            f"{write_again('them')}"
         ) from None
     own, base = results.candidate, results.baseline or results.candidate
     training = _training(run.uris)
