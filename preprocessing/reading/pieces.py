@@ -14,14 +14,9 @@ from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 from preprocessing.fast import bz2_blocks
-from preprocessing.reading.archives import (
-    MAGIC_BYTES,
-    CorruptArchive,
-    DecompressedStream,
-    compression,
-)
+from preprocessing.reading.archives import CorruptArchive, DecompressedStream
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.open_files import file_size, open_bytes, open_raw
+from preprocessing.reading.open_files import file_compression, file_size, open_bytes, open_raw
 from preprocessing.reading.records import CORRUPT_ARCHIVE, LINE_TOO_LONG, Rejected, rejected
 
 LINE_FORMATS = ("fasttext", "jsonl")
@@ -74,9 +69,7 @@ def cut_file(path: str, layout: Layout) -> list[Piece]:
     Raises:
       InputError: the file cannot be opened.
     """
-    size = file_size(path)
-    with open_raw(path) as raw:
-        packed = compression(path, raw.read(MAGIC_BYTES))
+    size, packed = file_size(path), file_compression(path)
     factor = 2.0 if layout.format == "parquet" else _UNPACKED[packed]
     if layout.format not in LINE_FORMATS or packed not in (None, "bz2") or not size:
         return [Piece(path, layout, unpacked=int(size * factor))]
