@@ -34,7 +34,7 @@ _BLOCKS_AHEAD = 6
 MAX_LINE_BYTES = 1 << 20
 _MARKS = re.compile(rb"^(?:%s)+" % codecs.BOM_UTF8, re.MULTILINE)
 _FILLED_RUNS = re.compile(rb"\0{512,}|\xff{512,}")
-TOO_LONG = "more than 1,048,576 bytes"
+TOO_LONG = f"more than {MAX_LINE_BYTES:,} bytes"
 
 
 class Piece(NamedTuple):
