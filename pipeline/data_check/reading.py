@@ -27,7 +27,7 @@ from core.errors import InputError
 from pipeline.config import PipelineConfig
 from pipeline.data_check.attempts import Attempt
 from pipeline.data_check.found import Example, Texts
-from pipeline.data_check.sample import Sample
+from pipeline.data_check.sample import sample_of
 from pipeline.data_check.texts import describe_texts
 from preprocessing.labels import SENTIMENT
 from preprocessing.reading.files import HELD_OUT, SourceFile
@@ -116,7 +116,7 @@ def read_sample(given: RunInput, attempt: Attempt) -> Reading:
       OSError: a file cannot be read.
     """
     config = given.config
-    sample = Sample(given.files, attempt.mapped_layouts())
+    sample = sample_of(given.files, attempt.mapped_layouts())
     named = frozenset(group for group, _ in sample.sources) & set(SPLITS)
     priorities = PRIORITIES if config.data.window > 1 else HELD_OUT
     held_out = join_keys(
