@@ -191,5 +191,5 @@ def test_the_pipelines_process_gets_the_settings_that_were_checked(tmp_path, mon
     monkeypatch.setenv("PIPELINE_CONFIG", str(file))
     monkeypatch.setenv("PIPELINE_SET", "training.epochs=none")
     watched = run_pipeline(Console(file=io.StringIO()), tmp_path / "log", checked)
-    assert watched.failure.input
+    assert watched.failure.wrong_input
     assert f"{tmp_path}/first.txt" in watched.failure.error
