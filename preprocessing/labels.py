@@ -66,6 +66,11 @@ class Labels:
         return "review" if self.is_ordered or self.names == SENTIMENT.names else "text"
 
     @property
+    def nouns(self) -> str:
+        """The word for several texts in messages."""
+        return f"{self.noun}s"
+
+    @property
     def scores_name(self) -> str:
         """The output of a model with the scores, see `decide`."""
         return "probability" if self.is_binary else "probabilities"
