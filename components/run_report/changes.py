@@ -15,7 +15,7 @@ from absl import logging
 
 from components.line_counts import SPLITS, LineCounts
 from components.run_report.earlier import is_baseline
-from components.run_report.history import DESCRIBED, Run, recorded_result
+from components.run_report.history import DESCRIBED, Run, recorded_decision
 from core.settings import flat_settings
 from preprocessing.labels import Labels
 
@@ -276,7 +276,7 @@ def _code(before: Run, after: Run) -> Iterator[Difference]:
 
 def _results(before: Run, after: Run) -> Iterator[Difference]:
     runs = (before, after)
-    yield Difference("result", *map(recorded_result, runs))
+    yield Difference("result", *(recorded_decision(run).result for run in runs))
     strategies = [run.outcome.strategy if run.outcome else "" for run in runs]
     yield Difference("strategy", *(each or UNKNOWN for each in strategies))
     yield Difference("seconds", *(f"{run.seconds:.0f}" for run in runs))

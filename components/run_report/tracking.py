@@ -23,9 +23,11 @@ from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
 from components.properties import TRACKING
+from components.run_report import summary
 from components.run_report.content import Content, collect
 from components.run_report.history import Run, Step
 from components.run_report.mlflow_run import (
+    NOTE_TAG,
     RESULT_TAG,
     VERDICT_TAG,
     Record,
@@ -35,7 +37,7 @@ from components.run_report.mlflow_run import (
     send,
 )
 from components.run_report.outcome import Outcome
-from components.run_report.summary import result, verdict
+from components.run_report.verdict import judge
 from core.errors import (
     ConfigError,
     InputError,
@@ -88,6 +90,10 @@ class Tracking(NamedTuple):
     unsent: str
     name: str
     tags: dict[str, str]
+
+    def to_json(self) -> str:
+        """Return the value of the environment variable TRACKING, see `from_environment`."""
+        return json.dumps(self)
 
 
 class Sent(NamedTuple):
@@ -364,13 +370,13 @@ def _is_of_a_file(error: Exception) -> bool:
 
 
 def _tags(content: Content) -> dict[str, str]:
-    run = content.run
-    judged = verdict(content)
+    run, decision = content.run, summary.decision(content)
+    judged = judge(decision)
     return {
-        RESULT_TAG: result(content),
+        RESULT_TAG: decision.result,
         VERDICT_TAG: judged.sentence,
+        NOTE_TAG: judged.sentence,
         "host": platform.node(),
-        "mlflow.note.content": judged.sentence,
         **({"span": run.span} if run.span else {}),
         **({"alarm": content.comparison.severity} if content.comparison else {}),
         **{f"version.{name}": version for name, version in run.versions.items()},

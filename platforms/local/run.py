@@ -69,7 +69,7 @@ class Runner(LocalDagRunner):
         self.run_id: str | None = None
         self._fingerprint = unchanged.fingerprint(config, input_fingerprint)
         if tracking := make_tracking(config, "local"):
-            os.environ[TRACKING] = json.dumps(tracking)
+            os.environ[TRACKING] = tracking.to_json()
 
     def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, **options: Any) -> None:
         with self._metadata() as handle:
