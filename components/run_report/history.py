@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
+from components.line_counts import LineCounts
 from components.node_ids import (
     EVALUATOR,
     EXAMPLE_GEN,
@@ -278,6 +279,17 @@ def destination(pushed: mlmd.Artifact | None) -> str:
       pushed: the output of the Pusher; None if the run has none.
     """
     return _text(pushed, PUSHED_DESTINATION) if _int(pushed, PUSHED) else ""
+
+
+def recorded_counts(rejected: mlmd.Artifact) -> LineCounts:
+    """Return the counts of the lines of an input, from the properties of RejectedLines.
+
+    Args:
+      rejected: the output of ReviewExampleGen.
+    """
+    properties = rejected.custom_properties.items()
+    counts = {name: value.int_value for name, value in properties if value.HasField("int_value")}
+    return LineCounts.from_properties(counts)
 
 
 def exists(artifact: mlmd.Artifact) -> bool:

@@ -23,7 +23,6 @@ from components.evaluator import new_span
 from components.evaluator.files import read
 from components.evaluator.gates import deciding
 from components.evaluator.metrics import ACCURACY, AUC, constant_answer, key_figures
-from components.line_counts import LineCounts
 from components.properties import (
     CAUSE_PROPERTY,
     CLASSES_PROPERTY,
@@ -190,7 +189,8 @@ def collect_outcome(run: history.Run) -> Outcome:
       InputError: the evaluation was deleted.
       OSError, tensorflow.errors.OpError: the evaluation cannot be read.
     """
-    read_lines = run.outputs[EXAMPLE_GEN]["rejected"].custom_properties
+    rejected = run.outputs[EXAMPLE_GEN]["rejected"]
+    read_lines = rejected.custom_properties
     check = run.outputs[SERVING_CHECK]["blessing"].custom_properties
     evaluation = run.outputs[EVALUATOR]["evaluation"].uri
     try:
@@ -204,11 +204,8 @@ def collect_outcome(run: history.Run) -> Outcome:
     training = _training(run.uris)
     metrics = {metric.title: metric.value(own) for metric in key_figures(results.labels)}
     drift = _compared(evaluation)
-    counts = {
-        name: value.int_value for name, value in read_lines.items() if value.HasField("int_value")
-    }
     return Outcome(
-        lines=LineCounts.from_properties(counts),
+        lines=history.recorded_counts(rejected),
         reading=read_lines[READING_PROPERTY].string_value.splitlines(),
         drift=drift.sentence if drift else "",
         severity=drift.severity if isinstance(drift, Comparison) else "",
