@@ -75,7 +75,7 @@ _OF_CONNECTIONS = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
 """OSErrors that are not those of a file."""
 
 
-class Tracking(NamedTuple):
+class TrackingServer(NamedTuple):
     """The tracking server of a run.
 
     Attributes:
@@ -121,10 +121,10 @@ def check_client() -> None:
         )
 
 
-def from_environment() -> Tracking | None:
+def from_environment() -> TrackingServer | None:
     """Return the tracking server of the run of this process; None if it has none."""
     value = os.environ.get(TRACKING)
-    return Tracking(*json.loads(value)) if value else None
+    return TrackingServer(*json.loads(value)) if value else None
 
 
 def run_id_from_output(uri: str) -> str:
@@ -182,7 +182,7 @@ def connected(uri: str) -> Iterator[MlflowClient]:
         raise ServerError(f"tracking.mlflow: {uri}: {cause(error)}") from None
 
 
-def track(tracking: Tracking, content: Content) -> None:
+def track(tracking: TrackingServer, content: Content) -> None:
     """Send a run. If this fails, log one warning and keep the run for `send_unsent`.
 
     Args:
@@ -214,7 +214,7 @@ def send_unsent(client: MlflowClient, unsent: str) -> Iterator[Sent]:
 
     Args:
       client: a client of `connected`.
-      unsent: `Tracking.unsent`.
+      unsent: `TrackingServer.unsent`.
 
     Raises:
       ServerError: the server does not respond.

@@ -18,7 +18,7 @@ from kubernetes.client.exceptions import ApiException
 from core.errors import InputError
 from platforms.training_jobs.client import connect
 from platforms.training_jobs.manifests import Object
-from platforms.training_jobs.pods import USUAL_WAITS, find_problem
+from platforms.training_jobs.pods import USUAL_WAITS, pod_problem
 
 _SECONDS = (3.0, 10.0)
 """Timeouts of a request, of the connection and of each read."""
@@ -84,7 +84,7 @@ class RunPods:
             return []
         except (ApiException, urllib3.exceptions.HTTPError):
             return []
-        problems = [(_step(pod) or pod["metadata"]["name"], find_problem(pod)) for pod in pods]
+        problems = [(_step(pod) or pod["metadata"]["name"], pod_problem(pod)) for pod in pods]
         return [f"{step} {problem}" for step, problem in problems if problem] + [
             f"{step} does not run yet: {message}"
             for step, message in _without_pods(messages, pods)

@@ -63,7 +63,7 @@ class Pod(NamedTuple):
             reason=status.get("reason") or ended.get("reason") or _disruption(status),
             created_at=metadata.get("creationTimestamp") or "",
             finished_at=ended.get("finishedAt") or "",
-            problem=find_problem(pod),
+            problem=pod_problem(pod),
         )
 
     @property
@@ -98,7 +98,7 @@ class Pod(NamedTuple):
         return f"{verb} exit code {self.exit_code}{reason}"
 
 
-def find_problem(pod: Object) -> str:
+def pod_problem(pod: Object) -> str:
     """Return the reason why a pod does not run, or the loss of its node, see `Pod.problem`.
 
     Args:

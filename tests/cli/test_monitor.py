@@ -145,7 +145,7 @@ def test_a_failure_after_the_last_component_does_not_change_its_state():
 
 
 def test_a_sender_sends_the_states_of_a_component_and_forgets_it_at_its_end(monkeypatch):
-    sender, sent = events.Sender(None), []
+    sender, sent = events.RunSender(None), []
     monkeypatch.setattr(sender, "send", sent.append)
     messages = {
         "Component %s is running.": "Pusher",
