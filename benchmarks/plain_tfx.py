@@ -167,7 +167,7 @@ def create_pipeline(input_base: str, root: str) -> tfx.dsl.Pipeline:
 
 if __name__ == "__main__":
     logging.set_verbosity(logging.INFO)
-    logging.get_absl_logger().addHandler(events.Sender.attach())
+    logging.get_absl_logger().addHandler(events.RunSender.attach())
     tfx.orchestration.LocalDagRunner().run(
         create_pipeline(os.environ["PLAIN_INPUT"], os.environ["PLAIN_ROOT"])
     )

@@ -50,7 +50,8 @@ _SERVER = """
 import sys
 from serving.rest.limits import Limits
 from serving.rest.server import serve
-from serving.rest.settings import Server, open_socket
+from serving.rest.listener import open_socket
+from serving.rest.settings import Server
 limits = Limits(queue=int(sys.argv[2]))
 ready = lambda url, version: print(url + "/", flush=True)
 serve(sys.argv[1], open_socket(Server(port=0)), ready, limits=limits)

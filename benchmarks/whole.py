@@ -119,7 +119,7 @@ def run(
       SystemExit: no model was pushed.
     """
     from cli.monitor import ARENAS
-    from components.run_report.history import recorded_result
+    from components.run_report.history import recorded_decision
     from pipeline.config import load_config
     from platforms.local import runs
 
@@ -136,7 +136,8 @@ def run(
         end = time.time()
     found = runs.find_run(load_config(preset, settings), None)
     if found.outcome is None or not found.outcome.pushed_to:
-        raise SystemExit(f"no model was pushed: the result of the run is {recorded_result(found)}")
+        result = recorded_decision(found).result
+        raise SystemExit(f"no model was pushed: the result of the run is {result}")
     assert found.started is not None
     components = {}
     for step in found.steps:

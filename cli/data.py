@@ -118,8 +118,7 @@ def convert(
     from cli.console import print_line
     from pipeline.data_convert.convert import convert_folder
 
-    # A run accepts some lines in another encoding, and rejects them. Here none may be left.
-    number = convert_folder(folder, target, 0.0, print_line)
+    number = convert_folder(folder, target, print_line)
     files = "1 file" if number == 1 else f"{number:,} files"
     print_line(f"{files} in {target}")
 

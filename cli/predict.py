@@ -157,15 +157,16 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
         report(
             f"{text} is a file, and here its name is classified; "
             f"`amazon-reviews predict --input {shlex.quote(text)} --output scores.csv` scores the "
-            f"{labels.noun}s in it"
+            f"{labels.nouns} in it"
         )
     if not texts and sys.stdin and sys.stdin.isatty():
         report(f"type a {labels.noun} on each line; Ctrl-D ends the input")
     batches = read_arguments(texts) if texts else read_lines(sys.stdin)
     first = next(batches, None)
     if not first:
-        noun = labels.noun
-        raise InputError(f"no {noun} given: pass {noun}s as arguments or on standard input")
+        raise InputError(
+            f"no {labels.noun} given: pass {labels.nouns} as arguments or on standard input"
+        )
 
     @cache
     def load() -> PredictText:

@@ -18,8 +18,9 @@ from pipeline.nodes import EXAMPLE_GEN
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cli.run_state import Failure, RunState
+    from cli.run_state import RunState
     from components.run_report.outcome import Outcome
+    from core.events import Failed
     from pipeline.config import PipelineConfig
 
 app = typer.Typer()
@@ -98,9 +99,9 @@ def _show_result(
 
     if state.failure:
         # The input is checked before a component starts, and again by ReviewExampleGen.
-        if state.failure.input and state.failure.component in (None, EXAMPLE_GEN):
+        if state.failure.wrong_input and state.failure.component in (None, EXAMPLE_GEN):
             _show_data_problems(config, options)
-        return _show_failure(state.failure, log)
+        return _show_failure(state.failure, state.interrupted, log)
     assert state.outcome is not None
     outcome = state.outcome
     _sentence(console, "lines", outcome.lines.sentence())
@@ -224,20 +225,20 @@ def _show_data_problems(config: PipelineConfig, options: str) -> None:
         show_after_failure(error_console(), check, options)
 
 
-def _show_failure(failure: Failure, log: Path | None) -> int:
+def _show_failure(failure: Failed, interrupted: bool, log: Path | None) -> int:
     """Print the error of a run to standard error; return the exit code of the command."""
     from cli.console import error_console, print_parts
 
     console = error_console()
     where = f": {failure.component}" if failure.component else ""
-    if failure.interrupted:
+    if interrupted:
         print_parts(console, ("interrupted", "red"), f"{where}; run again to continue")
     else:
         print_parts(console, ("failed", "red"), f"{where}: {failure.error}")
     print_parts(console, f"log: {log}")
-    if failure.interrupted:
+    if interrupted:
         return exit_codes.INTERRUPTED
-    return exit_codes.BAD_INPUT if failure.input else exit_codes.FAILED
+    return exit_codes.BAD_INPUT if failure.wrong_input else exit_codes.FAILED
 
 
 def _sentence(console: Console, label: str, text: str, style: str = "") -> None:

@@ -124,23 +124,6 @@ class Component:
         return (total - done) * seconds / (done - first)
 
 
-@dataclass(frozen=True)
-class Failure:
-    """The reason why a run did not finish.
-
-    Attributes:
-      error: the error in one line.
-      component: the component that failed or was interrupted; None if none was running.
-      input: whether the settings or the input are wrong.
-      interrupted: whether Ctrl-C or SIGTERM ended the run.
-    """
-
-    error: str
-    component: str | None
-    input: bool = False
-    interrupted: bool = False
-
-
 @dataclass
 class RunState:
     """The state of a run according to its events so far, which Rich renders as a table.
@@ -150,12 +133,14 @@ class RunState:
       phase: the current activity while no component runs, else empty.
       outcome: the outcome; None before the end of the run, and after a failure.
       failure: the failure; None if there is none.
+      interrupted: whether Ctrl-C or SIGTERM caused the failure.
     """
 
     components: list[Component] = field(default_factory=list)
     phase: str = ""
     outcome: Outcome | None = None
-    failure: Failure | None = None
+    failure: Failed | None = None
+    interrupted: bool = False
 
     def update(self, event: Event) -> Component | None:
         """Update the state with an event; return the component that the event ended, or None."""
@@ -167,7 +152,7 @@ class RunState:
                 self.outcome = Outcome.from_json(event.outcome)
                 self.phase = ""
             case Failed():
-                return self._end(Failure(event.error, event.component, input=event.wrong_input))
+                return self._end(event)
             case ComponentState(state="running"):
                 self._begin(event.component)
             case ComponentState(state="cached") if running:
@@ -186,8 +171,8 @@ class RunState:
           error: the error in one line.
           interrupted: whether Ctrl-C or SIGTERM ended the run.
         """
-        name = self.running.name if self.running else None
-        return self._end(Failure(error, name, interrupted=interrupted))
+        self.interrupted = interrupted
+        return self._end(Failed(error, self.running.name if self.running else None))
 
     def _begin(self, name: str) -> None:
         self.phase = ""
@@ -197,7 +182,7 @@ class RunState:
         else:
             self.components.append(Component(name))
 
-    def _end(self, failure: Failure) -> Component | None:
+    def _end(self, failure: Failed) -> Component | None:
         self.failure = failure
         self.phase = ""
         failed = self.running.end(FAILED) if self.running else None

@@ -195,7 +195,7 @@ def _columns(found: Sequence[Run]) -> list[str]:
 
 def _values(run: Run) -> dict[str, Any]:
     """Return column of the table -> value for a run, in the order of `_COLUMNS`; None: unknown."""
-    from components.run_report.history import recorded_result
+    from components.run_report.history import recorded_decision
     from platforms.local.runs import setting
 
     outcome = run.outcome
@@ -211,7 +211,7 @@ def _values(run: Run) -> dict[str, Any]:
         "accuracy": outcome.accuracy if outcome else None,
         "macro F1": outcome.metrics.get("macro F1") if outcome else None,
         "alarm": (outcome.severity or None) if outcome else None,
-        "result": recorded_result(run),
+        "result": recorded_decision(run).result,
     }
 
 

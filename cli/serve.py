@@ -37,7 +37,7 @@ def serve(
     from core.processes import large_imports
     from pipeline.config import load_config
     from serving.rest.announced import announced
-    from serving.rest.settings import open_socket
+    from serving.rest.listener import open_socket
 
     settings = load_config(config, overrides or ())
     folder = settings.paths.serving

@@ -123,12 +123,12 @@ def _lines(found: Comparison, new: NewReviews, model: str, labels: Labels) -> li
     from preprocessing.reading.listing import listed
     from preprocessing.reading.records import shown_reasons
 
-    noun = f"{labels.noun}s"
+    nouns = labels.nouns
     drawn = "" if found.reviews == new.total else f", drawn from {new.total:,}"
     lines = [f"model     {model}"]
     lines += [f"read as   {way}" for way in new.reading]
     lines.append(
-        f"compared  {found.reviews:,} new {noun}{drawn} with {found.reference_reviews:,} of the "
+        f"compared  {found.reviews:,} new {nouns}{drawn} with {found.reference_reviews:,} of the "
         "test split"
     )
     if new.rejected:
@@ -136,7 +136,7 @@ def _lines(found: Comparison, new: NewReviews, model: str, labels: Labels) -> li
     if new.new_classes:
         lines.append(
             f"labels    no class of the model: {listed(new.new_classes)}; every answer for such "
-            f"{noun} is wrong"
+            f"{nouns} is wrong"
         )
     if new.unlabelled:
         not_read = "not read: " if new.labels is None else ""

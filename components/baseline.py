@@ -22,7 +22,7 @@ from tfx.types import artifact_utils, standard_artifacts
 from tfx.utils import path_utils
 from tfx.version import __version__
 
-from components.destination import Destination, PushedModel, make_destination
+from components.destination import Destination, PushedModel, baseline_name, make_destination
 from components.properties import BASELINE_PROPERTY
 from components.saved_models import check_files, copy_model
 from core.errors import InputError
@@ -87,7 +87,7 @@ def PushedBaseline(
         return
     logging.info("Baseline: version %s in %s", served.name, served_from.location)
     _copy(served_from, served, model)
-    model.set_string_custom_property(BASELINE_PROPERTY, f"version {served.name}")
+    model.set_string_custom_property(BASELINE_PROPERTY, baseline_name(served.name))
 
 
 class ServedBaseline(ResolverStrategy):
@@ -139,7 +139,7 @@ class ServedBaseline(ResolverStrategy):
         # The artifact of an earlier run.
         model = next((model for model in input_dict[MODEL_KEY] if model.uri == uri), None)
         if model is None:
-            model = _new_model(BASELINE_PROPERTY, f"version {served.name}")
+            model = _new_model(BASELINE_PROPERTY, baseline_name(served.name))
             model.uri = uri
         # Each run copies the model again, because files of the copy may have been deleted.
         _copy(self._destination, served, model)

@@ -19,7 +19,7 @@ from tfx.utils import io_utils
 from components.artifacts import CheckedData
 from components.evaluator.thresholds import check_names
 from components.line_counts import class_problem, repetition_problem
-from core.errors import InputError
+from core.errors import InputError, write_again
 from preprocessing import features
 from preprocessing.labels import Labels, read_labels
 
@@ -146,10 +146,7 @@ def read_anomalies(uri: str, split: str) -> list[str]:
 
 def _read(path: str) -> bytes:
     if not fileio.exists(path):
-        raise InputError(
-            f"{path} was deleted, although ML Metadata lists it; run once with --set cache=false "
-            "to write it again"
-        )
+        raise InputError(f"{path} was deleted, although ML Metadata lists it; {write_again('it')}")
     with fileio.open(path, "rb") as file:
         content: bytes = file.read()
     return content

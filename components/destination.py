@@ -42,6 +42,15 @@ class PushedModel(NamedTuple):
     copies: tuple[str, ...] = ()
 
 
+def baseline_name(name: str) -> str:
+    """Return the name of a pushed model in messages about a baseline, such as `version 1764000000`.
+
+    Args:
+      name: `PushedModel.name` of the model.
+    """
+    return f"version {name}"
+
+
 class Push(NamedTuple):
     """The record of a push.
 

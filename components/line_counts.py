@@ -1,11 +1,12 @@
-"""The counts of the lines of an input: used, left out and rejected. It imports no TFX."""
+"""The lines of an input: the counts of all, and those that are rejected. It imports no TFX."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from preprocessing.reading.records import HARMLESS, NO_TEXT, shown_reasons
 
@@ -161,6 +162,33 @@ class LineCounts:
         if self.lost_bytes:
             parts.append(f"{self.lost_bytes:,} bytes of the files cannot be read")
         return f"{self.lines:,} read: {', '.join(parts)}"
+
+
+class RejectedLine(NamedTuple):
+    """A line that did not become an Example.
+
+    Attributes:
+      file: path of its file.
+      position: number of the line in the file, from 1; in CSV, of the first line of the record; in
+        Parquet, of the row. 0 if the file was not read from its start.
+      reason: the reason of the rejection, see `LineCounts.rejected`.
+      detail: the content that caused the rejection, at most 200 printable characters.
+    """
+
+    file: str
+    position: int
+    reason: str
+    detail: str
+
+    def file_position(self) -> str:
+        """Return `NAME:POSITION`, with the name of the file without its folder."""
+        name = os.path.basename(self.file)
+        return f"{name}:{self.position}" if self.position else name
+
+
+def joined_lines(lines: Iterable[RejectedLine]) -> str:
+    """Return rejected lines with their places and reasons, as a clause of a message."""
+    return "; ".join(f"{line.file_position()} {line.reason} ({line.detail})" for line in lines)
 
 
 def class_problem(split: str, counts: Mapping[str, float], noun: str) -> str | None:

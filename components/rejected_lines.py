@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from tfx.dsl.io import fileio
 
-from components.line_counts import LineCounts
+from components.line_counts import LineCounts, RejectedLine
 from core.errors import InputError
 from core.files import list_files
 
@@ -18,27 +18,6 @@ _FILES_FILE = "files.jsonl"
 _LINES_FILE, _LINES_FILES = "lines-00000-of-00001.jsonl", "lines*"
 _PATH = "file"
 """The key of the path in a line of _FILES_FILE. All other keys are names of counts."""
-
-
-class RejectedLine(NamedTuple):
-    """A line that did not become an Example.
-
-    Attributes:
-      file: path of its file.
-      position: number of the line in the file, from 1; in CSV, of the first line of the record; in
-        Parquet, of the row.
-      reason: the reason of the rejection, see `LineCounts.rejected`.
-      detail: the content that caused the rejection, at most 200 printable characters.
-    """
-
-    file: str
-    position: int
-    reason: str
-    detail: str
-
-    def file_position(self) -> str:
-        """Return `NAME:POSITION`, with the name of the file without its folder."""
-        return f"{os.path.basename(self.file)}:{self.position}"
 
 
 def write_counts(folder: str, by_file: Mapping[str, LineCounts], total: LineCounts) -> None:

@@ -12,7 +12,7 @@ from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
 from core.digests import DIGESTS, check_digests, sha256, to_text
-from core.errors import InputError, cause
+from core.errors import InputError, cause, write_again
 from preprocessing.labels import model_labels
 from preprocessing.signatures import PREDICT_TEXT
 from serving.predict_text import SAMPLE, check_outputs, make_predict_text
@@ -123,9 +123,7 @@ def trained_model(uri: str) -> str:
     try:
         check_files(model)
     except InputError as error:
-        raise InputError(
-            f"{model} is damaged ({error}); run once with --set cache=false to write it again"
-        ) from None
+        raise InputError(f"{model} is damaged ({error}); {write_again('it')}") from None
     return model
 
 

@@ -74,7 +74,7 @@ def roots(component: BaseComponent) -> list[str]:
     return sorted({name for name in found if _files(name)})
 
 
-def fingerprint(modules: Iterable[str], file: CodeFile | None = None) -> str:
+def code_fingerprint(modules: Iterable[str], file: CodeFile | None = None) -> str:
     """Return a hash of modules, of our modules that they import, and of the libraries' versions.
 
     Args:

@@ -108,6 +108,15 @@ def not_utf8(error: UnicodeDecodeError) -> str:
     return f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8, convert it"
 
 
+def write_again(what: str) -> str:
+    """Return the remedy for an output of an earlier run that is missing or damaged, as a clause.
+
+    Args:
+      what: the name of the output, or its pronoun.
+    """
+    return f"run once with --set cache=false to write {what} again"
+
+
 class ConfigError(UserError, ValueError):
     """A wrong setting. The message names its key and the allowed values."""
 

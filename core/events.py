@@ -66,11 +66,11 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class Failed:
-    """The failure that ends the process.
+    """The failure that ends a process or a run.
 
     Attributes:
       error: the error in one line.
-      component: the id of the component that failed; None outside of any component.
+      component: the id of the component that failed or was interrupted; None outside of any.
       wrong_input: whether the settings or the input are wrong.
     """
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from core.errors import InputError
+from core.errors import InputError, write_again
 from core.machine import cores
 from preprocessing import features
 from preprocessing.fast.compiled import compiled
@@ -49,7 +49,7 @@ def check_labels(labels: np.ndarray, classes: int) -> None:
     if first is not None:
         raise InputError(
             f"an Example has the label {first}, but the labels of the {classes} classes are 0 to "
-            f"{classes - 1}; write the Examples again with --set cache=false"
+            f"{classes - 1}; {write_again('the Examples')}"
         )
 
 
@@ -143,7 +143,7 @@ def _check_ids(ids: np.ndarray, rows: int) -> None:
     if first is not None:
         raise InputError(
             f"an Example has the n-gram {first}, but with this transform.ngram_buckets n-grams are "
-            f"0 to {rows - 1}; write the Examples again with --set cache=false"
+            f"0 to {rows - 1}; {write_again('the Examples')}"
         )
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from core.errors import InputError
+from core.errors import InputError, write_again
 from core.files import list_files
 
 _COUNTS_FILE = "example_counts.json"
@@ -139,8 +139,7 @@ def example_files(folder: str) -> list[str]:
 
 def _deleted(path: str) -> str:
     return (
-        f"{path}: the Examples were deleted, although ML Metadata lists them; run once with "
-        "--set cache=false to write them again"
+        f"{path}: the Examples were deleted, although ML Metadata lists them; {write_again('them')}"
     )
 
 
@@ -287,9 +286,7 @@ def report_damaged_file(files: Sequence[str]) -> Iterator[None]:
                 for _ in records(file, known.get(file)).batch(_BATCH):
                     pass
             except _DAMAGED:
-                raise InputError(
-                    f"{file} is damaged; run once with --set cache=false to write it again"
-                ) from None
+                raise InputError(f"{file} is damaged; {write_again('it')}") from None
         raise
 
 

@@ -295,7 +295,7 @@ def load_config(
     for variable in (CONFIG_VARIABLE, OVERRIDES_VARIABLE):
         if not environ.get(variable, variable).strip():
             raise ConfigError(f"{variable}: the variable is empty; set a value, or unset it")
-    file = settings_file(path, environ)
+    file = find_settings(environ.get(CONFIG_VARIABLE, "sample") if path is None else path)
     values = read_settings(file)
     resolve_paths(values, file, keys_of_paths(PipelineConfig))
     from_environ = [environ[OVERRIDES_VARIABLE]] if OVERRIDES_VARIABLE in environ else []
@@ -322,20 +322,6 @@ def load_config(
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from None
     return config
-
-
-def settings_file(path: str | None = None, environ: Mapping[str, str] | None = None) -> Path:
-    """Return the path of the file that `load_config` reads.
-
-    Args:
-      path: see `load_config`.
-      environ: see `load_config`.
-
-    Raises:
-      ConfigError: there is no such file.
-    """
-    environ = os.environ if environ is None else environ
-    return find_settings(environ.get(CONFIG_VARIABLE, "sample") if path is None else path)
 
 
 def find_settings(source: str) -> Path:

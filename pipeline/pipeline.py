@@ -20,12 +20,12 @@ from components.properties import CODE_KEY, RUN_PARAMETERS
 from components.pusher import VersionPusher
 from components.review_example_gen.component import ReviewExampleGen
 from components.run_report.component import RunReport
-from components.run_report.tracking import COMMIT, PLATFORM, Tracking, check_client
+from components.run_report.tracking import COMMIT, PLATFORM, TrackingServer, check_client
 from components.schema_gen import SCHEMA, SchemaGen
 from components.serving_check.component import ServingCheck
 from components.statistics_gen import StatisticsGen
 from components.transform import SPAN_CACHE_KEY, ReviewTransform
-from core.code_version import fingerprint, git, roots
+from core.code_version import code_fingerprint, git, roots
 from core.metadata import connection_config
 from pipeline.chosen_model import model_file
 from pipeline.config import (
@@ -176,7 +176,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         platform.configure(component)
         # A Resolver has no execution properties, and is never cached.
         if isinstance(component, BaseComponent):
-            component.spec.exec_properties[CODE_KEY] = fingerprint(
+            component.spec.exec_properties[CODE_KEY] = code_fingerprint(
                 roots(component), file_of.get(component.id)
             )
     store = platform.metadata
@@ -189,7 +189,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     )
 
 
-def make_tracking(config: PipelineConfig, platform: str) -> Tracking | None:
+def make_tracking(config: PipelineConfig, platform: str) -> TrackingServer | None:
     """Return the tracking server of a run; None if the settings have none.
 
     Args:
@@ -203,7 +203,7 @@ def make_tracking(config: PipelineConfig, platform: str) -> Tracking | None:
         return None
     check_client()
     tags = {PLATFORM: platform, COMMIT: git("rev-parse", "HEAD")}
-    return Tracking(config.tracking.mlflow, unsent_folder(config), config.name, tags)
+    return TrackingServer(config.tracking.mlflow, unsent_folder(config), config.name, tags)
 
 
 def _run_parameters(config: PipelineConfig, platform: Platform) -> dict[str, RuntimeParameter]:
@@ -245,7 +245,7 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
             training=config.training,
             # Batches of static shapes have room for the n-grams of so many words.
             transform=_transform_settings(config, "max_tokens"),
-            code=fingerprint([_RUN_FN]),
+            code=code_fingerprint([_RUN_FN]),
             checkpoints=config.paths.checkpoints,
             model_file=model_file(config),
             has_spans=has_spans(config),

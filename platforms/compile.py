@@ -118,7 +118,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
             tasks[REPORT]["cachingOptions"] = {}
             for executor in executors.values():
                 if "container" in executor:
-                    _add_variable(executor, TRACKING, json.dumps(tracked))
+                    _add_variable(executor, TRACKING, tracked.to_json())
         for name, task in tasks.items():
             escape_parameters(name, task)
         _add_defaults(spec, pipeline)

@@ -10,7 +10,7 @@ from typing import Any
 
 from core import storage
 from core.digests import read_digests
-from core.errors import InputError
+from core.errors import InputError, write_again
 
 LABELS_FILE = "labels.json"
 """The file of the classes in Examples, in a transform graph and in the assets of a SavedModel."""
@@ -64,6 +64,11 @@ class Labels:
     def noun(self) -> str:
         """The word for a text in messages: `review` if the classes rate it, otherwise `text`."""
         return "review" if self.is_ordered or self.names == SENTIMENT.names else "text"
+
+    @property
+    def nouns(self) -> str:
+        """The word for several texts in messages."""
+        return f"{self.noun}s"
 
     @property
     def scores_name(self) -> str:
@@ -216,7 +221,7 @@ def read_labels(folder: str) -> Labels:
       OSError: the file cannot be read.
     """
     file = os.path.join(folder, LABELS_FILE)
-    remedy = "run once with --set cache=false to write it again"
+    remedy = write_again("it")
     if not storage.is_file(file):
         raise InputError(f"{file} is missing; {remedy}")
     return _read(folder, remedy)

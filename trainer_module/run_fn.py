@@ -9,7 +9,7 @@ from core.errors import InputError
 from trainer_module.cluster import exits, local
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.loop import checkpoint_folders
-from trainer_module.settings import CustomConfig, Training, TrainingJob
+from trainer_module.settings import CustomConfig, Training, TrainingJob, TrainingSpec
 from trainer_module.training import train
 
 
@@ -69,7 +69,9 @@ def make_job(fn_args: Any) -> TrainingJob:
     # The results of a Tuner.
     if fn_args.hyperparameters:
         training = training.with_values(fn_args.hyperparameters["values"])
+    spec = {name: getattr(config, name) for name in TrainingSpec.model_fields}
     job = TrainingJob(
+        **{**spec, "training": training},
         train_files=list(fn_args.train_files),
         eval_files=list(fn_args.eval_files),
         transform_graph=fn_args.transform_graph_path,
@@ -77,12 +79,6 @@ def make_job(fn_args: Any) -> TrainingJob:
         model_run_dir=fn_args.model_run_dir or "",
         checkpoint_dir="",
         base_model=fn_args.base_model,
-        training=training,
-        transform=config.transform,
-        model_file=config.model_file,
-        has_spans=config.has_spans,
-        unseen_span=config.unseen_span,
-        splits=config.splits,
     )
     folder = os.path.join(config.checkpoints, checkpoint_folders.folder_name(job, config.code))
     return job.model_copy(update={"checkpoint_dir": folder})

@@ -219,17 +219,10 @@ class Training(Section):
         return self.model_copy(update=update)
 
 
-class TrainingJob(Section):
-    """One training, independent of the platform; `task.py` reads it as JSON.
+class TrainingSpec(Section):
+    """What a training depends on beside its files, for every platform.
 
     Attributes:
-      train_files, eval_files: patterns of transformed TFRecord files, such as FOLDER/*. Only the
-        last part of the path is a pattern.
-      transform_graph: folder of the Transform output (TFT's `TFTransformOutput`).
-      serving_model_dir: folder for the SavedModel.
-      model_run_dir: folder for TensorBoard logs.
-      checkpoint_dir: folder for checkpoints; an interrupted training continues from it.
-      base_model: SavedModel with the initial weights (warm start); None: new weights.
       training: the `training` section of the settings.
       transform: the keys of the `transform` section that the model uses.
       model_file: the file of a model of the user's project; None: a model of the package.
@@ -242,13 +235,6 @@ class TrainingJob(Section):
         split, so the weights are new. None: unknown.
     """
 
-    train_files: list[str]
-    eval_files: list[str]
-    transform_graph: str
-    serving_model_dir: str
-    model_run_dir: str
-    checkpoint_dir: str
-    base_model: str | None = None
     training: Training = Training()
     transform: Transform = Transform()
     model_file: CodeFile | None = None
@@ -257,21 +243,40 @@ class TrainingJob(Section):
     splits: dict[str, str] | None = None
 
 
-class CustomConfig(Section):
-    """The `custom_config` of Trainer and Tuner, by which the DAG passes settings to `run_fn`.
-
-    Other keys are allowed: a cluster adds the number of GPUs, which is a part of the cache key.
+class TrainingJob(TrainingSpec):
+    """One training, independent of the platform; `task.py` reads it as JSON.
 
     Attributes:
-      training: the `training` section of the settings.
-      transform: the keys of the `transform` section that the model uses.
+      train_files, eval_files: patterns of transformed TFRecord files, such as FOLDER/*. Only the
+        last part of the path is a pattern.
+      transform_graph: folder of the Transform output (TFT's `TFTransformOutput`).
+      serving_model_dir: folder for the SavedModel.
+      model_run_dir: folder for TensorBoard logs.
+      checkpoint_dir: folder for checkpoints; an interrupted training continues from it.
+      base_model: SavedModel with the initial weights (warm start); None: new weights.
+    """
+
+    train_files: list[str]
+    eval_files: list[str]
+    transform_graph: str
+    serving_model_dir: str
+    model_run_dir: str
+    checkpoint_dir: str
+    base_model: str | None = None
+
+
+class CustomConfig(TrainingSpec):
+    """The `custom_config` of Trainer and Tuner, by which the DAG passes settings to `run_fn`.
+
+    The DAG knows all but `unseen_span`, which the Trainer adds during the run. The text of
+    `model_file` is a part of the cache key of the Trainer. Other keys are allowed: a cluster adds
+    the number of GPUs, which is a part of the cache key.
+
+    Attributes:
+      training, transform: see `TrainingSpec`. They are required, so that the `custom_config` of
+        another version of the code is an error, and not a training with defaults.
       code: fingerprint of the code. A training does not continue a checkpoint of different code.
       checkpoints: the parent folder of all checkpoints, which is kept after a failed execution.
-      model_file: the file of a model of the user's project; None: a model of the package. Its text
-        is a part of the cache key of the Trainer.
-      has_spans: whether the input has spans, see `TrainingJob`.
-      unseen_span: see `TrainingJob`. Only the run knows it, so the Trainer adds it.
-      splits: see `TrainingJob`.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -280,10 +285,6 @@ class CustomConfig(Section):
     transform: Transform
     code: str
     checkpoints: str
-    model_file: CodeFile | None = None
-    has_spans: bool = False
-    unseen_span: int | None = None
-    splits: dict[str, str] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON values, without the keys of `transform` that the model does not use."""

@@ -34,7 +34,7 @@ from components.baseline import existing_model
 from components.beam import LocalBeamExecutor, divide_into_units
 from components.evaluator import files, new_span, tfma_files
 from components.evaluator.files import BASELINE, CANDIDATE, OtherModel, Results
-from components.evaluator.scores import Scores, merge, shown_confusions
+from components.evaluator.scores import Scores, confused_reviews, merge
 from components.evaluator.scoring import SCORED, ScoreFiles
 from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
@@ -165,7 +165,7 @@ def _write(
         folder,
         {key: prediction for _, key, prediction in scores.sampled},
         [mistake.stored() for mistake in scores.mistakes],
-        shown_confusions(scores),
+        confused_reviews(scores),
     )
     if scores.changed:
         files.write_changed(folder, scores.changed.stored())

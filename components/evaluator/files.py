@@ -163,7 +163,7 @@ class Results(NamedTuple):
         missing = missing_classes(self.candidate, self.labels)
         if not missing:
             return ""
-        words = f"{self.labels.noun}s"
+        words = self.labels.nouns
         if len(missing) == 1:
             [name] = map(short, missing)
             return f"The test split has no {words} of the class {name}, so it was not tested."

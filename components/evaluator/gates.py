@@ -147,7 +147,7 @@ def _check_all_recalls(own: Counts, labels: Labels, minimum: float) -> Iterator[
         yield Check(
             f"recall of {low:,} of {labels.number:,} classes is too low: "
             f"{joined(described)}, {requires}; "
-            f"{_remedy(f'{labels.noun}s of these classes')}",
+            f"{_remedy(f'{labels.nouns} of these classes')}",
             False,
             float(recalls.min()) - minimum,
         )
@@ -162,7 +162,7 @@ def _not_checked(missing: Sequence[str], labels: Labels, requires: str) -> str:
     classes = "class" if len(missing) == 1 else f"{len(missing):,} classes"
     return (
         f"recall was not checked for {classes} {listed(missing)}: the test split has no such "
-        f"{labels.noun}s, {requires}; add such {labels.noun}s to the test split"
+        f"{labels.nouns}, {requires}; add such {labels.nouns} to the test split"
     )
 
 

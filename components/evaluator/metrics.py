@@ -66,7 +66,7 @@ def class_name(labels: Labels, label: int) -> str:
 def reviews_of_class(labels: Labels, label: int) -> str:
     """Return the reviews of a class, such as `negative reviews` or `texts of class refunds`."""
     name = class_name(labels, label)
-    return name if labels.names == SENTIMENT.names else f"{labels.noun}s of {name}"
+    return name if labels.names == SENTIMENT.names else f"{labels.nouns} of {name}"
 
 
 def constant_share(counts: Counts) -> float:

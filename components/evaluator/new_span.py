@@ -37,11 +37,11 @@ def compare_span(
       LEAST_REVIEWS, the kept reviews are damaged, or they are not from an earlier span.
     """
     if len(new) < LEAST_REVIEWS:
-        return NotCompared(f"{len(new)} {labels.noun}s are too few, {LEAST_REVIEWS} are required")
+        return NotCompared(f"{len(new)} {labels.nouns} are too few, {LEAST_REVIEWS} are required")
     try:
         known = reference.read(served, labels)
     except NoReference:
-        return NotCompared(f"the served model keeps no {labels.noun}s, see push.keep_reviews")
+        return NotCompared(f"the served model keeps no {labels.nouns}, see push.keep_reviews")
     # The evaluation itself does not need these reviews.
     except (InputError, OSError) as error:
         return NotCompared(str(error))

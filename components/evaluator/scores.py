@@ -158,7 +158,7 @@ def most_confident(mistakes: Iterable[Mistake], most: int) -> list[Mistake]:
     return list(different.values())[:most]
 
 
-def shown_confusions(scores: Scores) -> ConfusedReviews:
+def confused_reviews(scores: Scores) -> ConfusedReviews:
     """Return reviews of the most frequent confusions, for the files of an evaluation."""
     found = scores.slices[WHOLE][CANDIDATE].confusions(CONFUSIONS)
     pairs = [(each.label, each.predicted) for each in found]

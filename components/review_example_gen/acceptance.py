@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from components.line_counts import DUPLICATE, LineCounts
 from core.errors import InputError
 from preprocessing.reading.detect import encoding_remedy
-from preprocessing.reading.pieces import TOO_LONG
+from preprocessing.reading.pieces import MAX_LINE_BYTES, TOO_LONG
 from preprocessing.reading.records import (
     BAD_LABEL,
     BROKEN_CSV,
@@ -28,7 +28,7 @@ _REMEDIES = {
     BROKEN_JSON: "each line of JSON lines is one object",
     WRONG_TYPE: "write a label as a text or a number, and a text as one string",
     UNKNOWN_COLUMNS: "rename columns that contain texts to those of the other records",
-    LINE_TOO_LONG: "a line has at most 1,048,576 bytes",
+    LINE_TOO_LONG: f"a line has at most {MAX_LINE_BYTES:,} bytes",
     CORRUPT_ARCHIVE: "download or copy the damaged files again",
 }
 """Reason of rejected lines -> remedy. The remedy for INVALID_UTF8 depends on the file."""

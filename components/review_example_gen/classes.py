@@ -62,25 +62,15 @@ def choose_classes(
     Raises:
       InputError: the labels are no classes of this task, or only eval or test files have one.
     """
-    classes = find_classes(found, options, columns, spans=spans)
-    refuse_held_out_labels(classes, found, spans=spans)
+    classes = _find_classes(found, options, columns, spans)
+    _refuse_held_out_labels(classes, found, spans)
     return classes
 
 
-def find_classes(
-    found: FoundLabels,
-    options: ReadOptions,
-    columns: Collection[Columns | None],
-    *,
-    spans: int = 0,
+def _find_classes(
+    found: FoundLabels, options: ReadOptions, columns: Collection[Columns | None], spans: int
 ) -> Classes:
-    """Return the classes of the labels of an input, which may be missing in the train files.
-
-    Args:
-      found: the labels.
-      options: see `choose_classes`.
-      columns: see `choose_classes`.
-      spans: see `choose_classes`.
+    """Return the classes, which may be missing in the train files; see `choose_classes`.
 
     Raises:
       InputError: the labels are no classes of this task.
@@ -229,7 +219,7 @@ def _notes_of_stars(
     return _class_line(labels.names), no_stars
 
 
-def refuse_held_out_labels(classes: Classes, found: FoundLabels, *, spans: int = 0) -> None:
+def _refuse_held_out_labels(classes: Classes, found: FoundLabels, spans: int) -> None:
     """Check that the train files have every class that the eval and test files have.
 
     Args:

@@ -25,7 +25,7 @@ from tfx.types.standard_component_specs import EXAMPLES_KEY, INPUT_BASE_KEY
 from components.artifacts import RejectedLines
 from components.beam import LocalBeamExecutor
 from components.examples import publish, write_spans
-from components.line_counts import SPLITS, LineCounts
+from components.line_counts import SPLITS, LineCounts, RejectedLine, joined_lines
 from components.properties import (
     CLASSES_PROPERTY,
     CODE_KEY,
@@ -33,7 +33,7 @@ from components.properties import (
     READING_PROPERTY,
     UNUSED_PROPERTY,
 )
-from components.rejected_lines import RejectedLine, read_lines, write_counts, write_lines
+from components.rejected_lines import read_lines, write_counts, write_lines
 from components.review_example_gen.acceptance import check_counts
 from components.review_example_gen.classes import Classes, check_classes, choose_classes
 from components.review_example_gen.inputs import (
@@ -366,5 +366,4 @@ def _first_rejected(rejected_uri: str, reasons: Collection[str]) -> str:
     The required memory does not depend on the number of rejected lines.
     """
     found = (line for line in read_lines(rejected_uri) if line.reason in reasons)
-    first = heapq.nsmallest(_SHOWN, found, key=lambda line: (line.file, line.position))
-    return "; ".join(f"{line.file_position()} {line.reason} ({line.detail})" for line in first)
+    return joined_lines(heapq.nsmallest(_SHOWN, found, key=lambda line: (line.file, line.position)))

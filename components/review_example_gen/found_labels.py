@@ -44,10 +44,7 @@ def collect_labels(unit: Unit) -> Iterator[list[Any]]:
       InputError: a file cannot be read.
     """
     collected = CollectedLabels()
-    sources = tuple(
-        Source(group, piece._replace(layout=replace(piece.layout, collected=collected)))
-        for group, piece in unit.sources
-    )
+    sources = tuple(with_collected(unit.sources, collected))
     with (
         ThreadPoolExecutor(cores()) as pool,
         Progress(BYTES_OF_LABELS, str(unit.number)) as size,
@@ -61,6 +58,19 @@ def collect_labels(unit: Unit) -> Iterator[list[Any]]:
                 yield group, batch
 
         yield count_labels(batches(), collected)
+
+
+def with_collected(sources: Iterable[Source], collected: CollectedLabels) -> list[Source]:
+    """Return pieces of files with layouts by which `collected` gets their labels.
+
+    Args:
+      sources: the pieces.
+      collected: the labels.
+    """
+    return [
+        Source(group, piece._replace(layout=replace(piece.layout, collected=collected)))
+        for group, piece in sources
+    ]
 
 
 def count_labels(

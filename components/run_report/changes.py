@@ -15,7 +15,7 @@ from absl import logging
 
 from components.line_counts import SPLITS, LineCounts
 from components.run_report.earlier import is_baseline
-from components.run_report.history import DESCRIBED, Run, recorded_result
+from components.run_report.history import DESCRIBED, Run, recorded_counts, recorded_decision
 from core.settings import flat_settings
 from preprocessing.labels import Labels
 
@@ -193,17 +193,13 @@ def compare_runs(before: Run, after: Run) -> Changes:
     return what_changed(before, after, results, answers)
 
 
-def line_counts(run: Run) -> LineCounts | None:
+def _line_counts(run: Run) -> LineCounts | None:
     """Return the counts of the lines of the input of a run; None if they are unknown."""
     if run.outcome:
         return run.outcome.lines
     rejected = DESCRIBED["rejected"]
     artifact = run.outputs.get(rejected.node, {}).get(rejected.key)
-    if artifact is None:
-        return None
-    properties = artifact.custom_properties.items()
-    counted = {name: each.int_value for name, each in properties if each.HasField("int_value")}
-    return LineCounts.from_properties(counted)
+    return recorded_counts(artifact) if artifact is not None else None
 
 
 def _run_name(run: Run | None) -> str:
@@ -243,7 +239,7 @@ def _has_same_test_split(before: Run, after: Run, settings: Sequence[Difference]
 
 
 def _data(before: Run, after: Run) -> Iterator[Difference]:
-    one, other = line_counts(before), line_counts(after)
+    one, other = _line_counts(before), _line_counts(after)
     if one and other:
         yield from _differences(_counted(one), _counted(other))
     prints = [run.input_fingerprint for run in (before, after)]
@@ -276,7 +272,7 @@ def _code(before: Run, after: Run) -> Iterator[Difference]:
 
 def _results(before: Run, after: Run) -> Iterator[Difference]:
     runs = (before, after)
-    yield Difference("result", *map(recorded_result, runs))
+    yield Difference("result", *(recorded_decision(run).result for run in runs))
     strategies = [run.outcome.strategy if run.outcome else "" for run in runs]
     yield Difference("strategy", *(each or UNKNOWN for each in strategies))
     yield Difference("seconds", *(f"{run.seconds:.0f}" for run in runs))

@@ -148,7 +148,7 @@ def classes_csv(counts: Counts, labels: Labels) -> str:
     rows = class_rows(counts, labels, limit=None)
     if not rows:
         return ""
-    lines = [f"class,{labels.noun}s,recall,precision,f1"]
+    lines = [f"class,{labels.nouns},recall,precision,f1"]
     for row in rows:
         name = row.name.replace('"', '""')
         values = ["" if math.isnan(each.value) else f"{each.value:.6f}" for each in row.figures]

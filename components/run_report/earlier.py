@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from ml_metadata import MetadataStore
 
+from components.destination import baseline_name
 from components.run_report.history import OUTCOME, SETTINGS, Run, newest_first, read_contexts
 
 RECENT = 30
 """Maximum number of earlier runs in the picture of a report."""
-_VERSION = "version "
 _DESTINATION = ("push", "vertex", "kubeflow")
 """The sections of the settings that decide where a model is pushed to, beside `paths.serving`."""
 
@@ -73,8 +73,7 @@ def _is_same_model(
       pushed_to: the location that the other run pushed its model to; empty if it pushed none.
       pushed_by: the settings of the other run.
     """
-    name = baseline.removeprefix(_VERSION)
-    is_named = bool(name) and os.path.basename(pushed_to.rstrip("/")) == name
+    is_named = baseline == baseline_name(os.path.basename(pushed_to.rstrip("/")))
     return is_named and _destination_settings(settings) == _destination_settings(pushed_by)
 
 

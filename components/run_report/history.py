@@ -10,13 +10,14 @@ import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any, NamedTuple
 
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
+from components.line_counts import LineCounts
 from components.node_ids import (
     EVALUATOR,
     EXAMPLE_GEN,
@@ -38,6 +39,7 @@ from components.properties import (
 )
 from components.review_example_gen.inputs import OPTIONS_KEY
 from components.run_report.outcome import Outcome
+from components.run_report.verdict import UNFINISHED, Decision
 from core.errors import InputError
 from core.settings import flat_settings
 from core.storage import is_url
@@ -83,8 +85,6 @@ _STATES = {
     mlmd.Execution.CACHED: "cached",
     mlmd.Execution.FAILED: "failed",
 }
-UNFINISHED = "unfinished"
-"""The state of a component and the result of a run that was killed."""
 
 
 class Step(NamedTuple):
@@ -92,7 +92,7 @@ class Step(NamedTuple):
 
     Attributes:
       name: the id of the node.
-      state: `done`, `cached`, `failed` or UNFINISHED.
+      state: `done`, `cached`, `failed`, or UNFINISHED if it was killed.
       started: the start of the component, in seconds since the start of the run.
       seconds: the duration of the component.
     """
@@ -152,37 +152,10 @@ class Run:
         return max((step.started + step.seconds for step in self.steps), default=0.0)
 
 
-GOOD_RESULTS = ("pushed", "blessed")
-"""The results of a run whose model passed everything."""
-
-
-def describe_result(failure: str, blessed: bool | None, refused: bool, pushed: bool) -> str:
-    """Return the result of a run in one or two words.
-
-    Args:
-      failure: the error of the run; empty if it did not fail.
-      blessed: whether the Evaluator blessed the model; None if it did not decide.
-      refused: whether the serving check refused the model.
-      pushed: whether the model was pushed.
-    """
-    if failure:
-        return "failed"
-    if blessed is None:
-        return UNFINISHED
-    if not blessed:
-        return "not blessed"
-    if refused:
-        return "refused"
-    return "pushed" if pushed else "blessed"
-
-
-def recorded_result(run: Run) -> str:
-    """Return the result of a run that has ended in one or two words, see `describe_result`."""
-    outcome = run.outcome
-    if outcome is None:
-        return describe_result(run.error, None, refused=False, pushed=False)
-    pushed = bool(outcome.pushed_to)
-    return describe_result(run.error, outcome.blessed, refused=bool(outcome.refused), pushed=pushed)
+def recorded_decision(run: Run) -> Decision:
+    """Return what decided about the model of a run that has ended."""
+    decision = run.outcome.decision if run.outcome else Decision(blessed=None)
+    return replace(decision, error=run.error)
 
 
 def installed_versions() -> dict[str, str]:
@@ -306,6 +279,17 @@ def destination(pushed: mlmd.Artifact | None) -> str:
       pushed: the output of the Pusher; None if the run has none.
     """
     return _text(pushed, PUSHED_DESTINATION) if _int(pushed, PUSHED) else ""
+
+
+def recorded_counts(rejected: mlmd.Artifact) -> LineCounts:
+    """Return the counts of the lines of an input, from the properties of RejectedLines.
+
+    Args:
+      rejected: the output of ReviewExampleGen.
+    """
+    properties = rejected.custom_properties.items()
+    counts = {name: value.int_value for name, value in properties if value.HasField("int_value")}
+    return LineCounts.from_properties(counts)
 
 
 def exists(artifact: mlmd.Artifact) -> bool:

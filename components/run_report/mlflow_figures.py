@@ -75,7 +75,7 @@ def _metrics(results: Results) -> Iterator[_Figure]:
         served = metric.value(base) if base else math.nan
         yield _Figure(part, metric.title, metric.value(own), "", metric.interval(own), served)
     yield _Figure(part, "accuracy of a constant answer", constant_share(own))
-    yield _Figure(part, f"{results.labels.noun}s", float(own.examples))
+    yield _Figure(part, results.labels.nouns, float(own.examples))
 
 
 def _of_training(training: TrainingSummary) -> Iterator[_Figure]:

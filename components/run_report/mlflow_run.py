@@ -50,7 +50,8 @@ model with the `identity` of the model. With them nothing is sent or registered 
 RESULT_TAG, VERDICT_TAG = "result", "verdict"
 """The tags of a run with its `result` and with the sentence of its verdict. The list of runs shows
 the result at the beginning of the name."""
-_NOTE = "mlflow.note.content"
+NOTE_TAG = "mlflow.note.content"
+"""The tag with the description of a run, which its page shows as Markdown."""
 _OF_CLASSES = (("data", "labels"), ("evaluation", "min_class_recall"))
 """Section and key of the settings that may be mappings of any texts."""
 _COLLISION_SECONDS = 2.0
@@ -97,8 +98,8 @@ def send(client: MlflowClient, record: Record) -> str:
     needs_model = bool(run.pushed_to) and record.model not in known
     model = (record.folder or find_model(run, record.model)) if needs_model else ""
     lost = lost_artifacts(run)
-    note = _note(record.tags.get(_NOTE, ""), [*lost.values(), *content.problems])
-    tags = {**record.tags, _NOTE: note, TABLES_TAG: TABLES}
+    note = _note(record.tags.get(NOTE_TAG, ""), [*lost.values(), *content.problems])
+    tags = {**record.tags, NOTE_TAG: note, TABLES_TAG: TABLES}
     info = _main_run(client, record)
     _log(client, info, tags, _params(run.settings), _metrics(content))
     client.log_inputs(info.run_id, _datasets(run))
@@ -366,5 +367,4 @@ def _register(client: MlflowClient, run_id: str, run: Run, model: str) -> str:
 
 def _note(note: str, problems: Iterable[str]) -> str:
     """Return the description of a run, with a line for each part that was not sent."""
-    # MLflow shows the description as Markdown.
     return "\n\n".join(filter(None, [note, *(f"not sent: {problem}" for problem in problems)]))

@@ -81,9 +81,14 @@ class Outcome:
     served_as: str = ""
 
     @property
+    def decision(self) -> Decision:
+        """What decided about the model."""
+        return Decision(self.blessed, self.thresholds, self.refused, bool(self.pushed_to))
+
+    @property
     def verdict(self) -> Verdict:
         """The verdict on the model."""
-        return judge(Decision(self.blessed, self.thresholds, self.refused, bool(self.pushed_to)))
+        return judge(self.decision)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Outcome:

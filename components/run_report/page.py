@@ -13,9 +13,8 @@ from components.evaluator.metrics import ACCURACY, constant_answer, key_figures,
 from components.run_report import input_data, mistakes, summary, words
 from components.run_report.classes import class_rows, shown_confusions
 from components.run_report.content import Content
-from components.run_report.history import GOOD_RESULTS
 from components.run_report.pictures import draw, own_dot, run_dots
-from components.run_report.summary import result
+from components.run_report.verdict import judge
 from core.settings import flat_settings
 
 
@@ -45,9 +44,10 @@ def environment() -> jinja2.Environment:
 def render(content: Content) -> str:
     """Return a report as one HTML document that references no other file."""
     run, results = content.run, content.evaluation
+    verdict = judge(summary.decision(content))
     dots = run_dots(content.recent)
     if results and results.candidate.examples:
-        is_good = result(content) in GOOD_RESULTS
+        is_good = bool(verdict.is_good)
         severity = content.comparison.severity if content.comparison else ""
         dots.append(own_dot(results, is_good, run.span, severity))
     labels = content.labels
@@ -55,7 +55,7 @@ def render(content: Content) -> str:
     return template.render(
         **content._asdict(),
         comparison=content.comparison,
-        verdict=summary.verdict(content),
+        verdict=verdict,
         tiles=summary.tiles(content),
         started=run.started and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run.started)),
         settings=flat_settings(run.settings),

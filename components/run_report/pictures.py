@@ -15,7 +15,8 @@ from components.run_report import charts
 from components.run_report.charts import Dot
 from components.run_report.classes import matrix_classes, urgent_classes
 from components.run_report.drawing import STYLE, short_name
-from components.run_report.history import GOOD_RESULTS, Run, recorded_result
+from components.run_report.history import Run, recorded_decision
+from components.run_report.verdict import judge
 from core.training_summary import TrainingSummary
 from preprocessing.labels import Labels
 from preprocessing.reading.listing import short
@@ -103,7 +104,7 @@ def run_dots(runs: Sequence[Run]) -> list[Dot]:
         Dot(
             run.outcome.accuracy,
             run.outcome.accuracy_interval,
-            recorded_result(run) in GOOD_RESULTS,
+            bool(judge(recorded_decision(run)).is_good),
             run.span,
             run.outcome.severity,
         )
@@ -156,7 +157,7 @@ def history_picture(dots: Sequence[Dot], minimum: float) -> Picture:
 
 
 def _confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> Picture:
-    words = f"{labels.noun}s"
+    words = labels.nouns
     right = int(counts.right.sum())
     sentence = (
         f"{right:,} of {counts.examples:,} test {words} are on the diagonal: the right answers."
@@ -184,7 +185,7 @@ def _class_scores(counts: Counts, labels: Labels) -> Picture:
         for label in range(labels.number)
         if counts.labelled[label]
     }
-    sentence = f"The test split has no {labels.noun}s."
+    sentence = f"The test split has no {labels.nouns}."
     if recalls:
         label = min(recalls, key=lambda each: (recalls[each], each))
         interval = class_metrics(labels, label)[0].interval(counts)
@@ -254,7 +255,7 @@ def _calibration(tenths: Sequence[Tenth], counts: Counts, labels: Labels) -> Pic
 
 
 def _of_probabilities(tenths: Sequence[Tenth], counts: Counts, labels: Labels) -> list[Picture]:
-    words = f"{labels.noun}s"
+    words = labels.nouns
     if not labels.is_binary:
         picture = charts.probabilities(
             tenths, "probability of the answer", ("wrong", "right"), words

@@ -11,8 +11,7 @@ from components.evaluator.metrics import ACCURACY, constant_answer, constant_sha
 from components.node_ids import TRAINER
 from components.run_report import words
 from components.run_report.content import Content
-from components.run_report.history import describe_result
-from components.run_report.verdict import Decision, Verdict, judge
+from components.run_report.verdict import Decision
 from components.serving_check.results import CheckResults
 
 
@@ -24,19 +23,12 @@ class Tile(NamedTuple):
     note: str = ""
 
 
-def result(content: Content) -> str:
-    """Return the result of the run, see `history.describe_result`."""
-    run, check = content.run, content.check
-    refused = check is not None and not check.passed
-    return describe_result(run.error, run.blessed, refused=refused, pushed=bool(run.pushed_to))
-
-
-def verdict(content: Content) -> Verdict:
-    """Return the verdict on a run."""
+def decision(content: Content) -> Decision:
+    """Return what decided about the model of a run."""
     run, check = content.run, content.check
     thresholds = deciding(content.evaluation.checks()) if content.evaluation else None
     refused = check.cause if check else ""
-    return judge(Decision(run.blessed, thresholds, refused, bool(run.pushed_to), run.error))
+    return Decision(run.blessed, thresholds, refused, bool(run.pushed_to), run.error)
 
 
 def tiles(content: Content) -> list[Tile]:
@@ -46,7 +38,7 @@ def tiles(content: Content) -> list[Tile]:
         found += _of_evaluation(content.evaluation, content.run.baseline)
     if content.input:
         counts = content.input.total.examples
-        title = f"{content.labels.noun}s" if content.labels else "texts"
+        title = content.labels.nouns if content.labels else "texts"
         note = f"{counts['train']:,} to train, {counts['test']:,} to test"
         found.append(Tile(title.capitalize(), f"{counts.total():,}", note))
     if time := _time(content):
@@ -80,7 +72,7 @@ def _of_evaluation(results: Results, baseline: str) -> list[Tile]:
     if base is not None:
         before = ACCURACY.value(base)
         name = baseline or "the served model"
-        note = f"{name} has {before:.4f} on the same test {results.labels.noun}s"
+        note = f"{name} has {before:.4f} on the same test {results.labels.nouns}"
         tiles.append(Tile("vs. served model", words.difference(value - before), note))
     else:
         note = "it has other classes" if results.other_classes else "no other model was served"

@@ -23,9 +23,11 @@ from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
 from components.properties import TRACKING
+from components.run_report import summary
 from components.run_report.content import Content, collect
 from components.run_report.history import Run, Step
 from components.run_report.mlflow_run import (
+    NOTE_TAG,
     RESULT_TAG,
     VERDICT_TAG,
     Record,
@@ -35,7 +37,7 @@ from components.run_report.mlflow_run import (
     send,
 )
 from components.run_report.outcome import Outcome
-from components.run_report.summary import result, verdict
+from components.run_report.verdict import judge
 from core.errors import (
     ConfigError,
     InputError,
@@ -73,7 +75,7 @@ _OF_CONNECTIONS = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
 """OSErrors that are not those of a file."""
 
 
-class Tracking(NamedTuple):
+class TrackingServer(NamedTuple):
     """The tracking server of a run.
 
     Attributes:
@@ -88,6 +90,10 @@ class Tracking(NamedTuple):
     unsent: str
     name: str
     tags: dict[str, str]
+
+    def to_json(self) -> str:
+        """Return the value of the environment variable TRACKING, see `from_environment`."""
+        return json.dumps(self)
 
 
 class Sent(NamedTuple):
@@ -115,10 +121,10 @@ def check_client() -> None:
         )
 
 
-def from_environment() -> Tracking | None:
+def from_environment() -> TrackingServer | None:
     """Return the tracking server of the run of this process; None if it has none."""
     value = os.environ.get(TRACKING)
-    return Tracking(*json.loads(value)) if value else None
+    return TrackingServer(*json.loads(value)) if value else None
 
 
 def run_id_from_output(uri: str) -> str:
@@ -176,7 +182,7 @@ def connected(uri: str) -> Iterator[MlflowClient]:
         raise ServerError(f"tracking.mlflow: {uri}: {cause(error)}") from None
 
 
-def track(tracking: Tracking, content: Content) -> None:
+def track(tracking: TrackingServer, content: Content) -> None:
     """Send a run. If this fails, log one warning and keep the run for `send_unsent`.
 
     Args:
@@ -208,7 +214,7 @@ def send_unsent(client: MlflowClient, unsent: str) -> Iterator[Sent]:
 
     Args:
       client: a client of `connected`.
-      unsent: `Tracking.unsent`.
+      unsent: `TrackingServer.unsent`.
 
     Raises:
       ServerError: the server does not respond.
@@ -364,13 +370,13 @@ def _is_of_a_file(error: Exception) -> bool:
 
 
 def _tags(content: Content) -> dict[str, str]:
-    run = content.run
-    judged = verdict(content)
+    run, decision = content.run, summary.decision(content)
+    judged = judge(decision)
     return {
-        RESULT_TAG: result(content),
+        RESULT_TAG: decision.result,
         VERDICT_TAG: judged.sentence,
+        NOTE_TAG: judged.sentence,
         "host": platform.node(),
-        "mlflow.note.content": judged.sentence,
         **({"span": run.span} if run.span else {}),
         **({"alarm": content.comparison.severity} if content.comparison else {}),
         **{f"version.{name}": version for name, version in run.versions.items()},

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+UNFINISHED = "unfinished"
+"""The result of a run that did not decide, such as one that was killed."""
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -25,6 +28,19 @@ class Decision:
     refused: str = ""
     pushed: bool = False
     error: str = ""
+
+    @property
+    def result(self) -> str:
+        """What became of the model in one or two words, such as `not blessed`."""
+        if self.error:
+            return "failed"
+        if self.blessed is None:
+            return UNFINISHED
+        if not self.blessed:
+            return "not blessed"
+        if self.refused:
+            return "refused"
+        return "pushed" if self.pushed else "blessed"
 
 
 class Verdict(NamedTuple):

@@ -118,7 +118,7 @@ def ServingCheck(
     sample = [each for each in tested if len(each) <= MAX_BYTES] or tested
     if len(sample) < len(tested):
         not_sent = (
-            f"{len(tested) - len(sample):,} of {len(tested):,} test {labels.noun}s were not sent, "
+            f"{len(tested) - len(sample):,} of {len(tested):,} test {labels.nouns} were not sent, "
             f"because the server accepts requests of at most {BODY_BYTES:,} bytes"
         )
         not_checked = "; ".join(filter(None, [not_checked, not_sent]))
@@ -167,7 +167,7 @@ def check_answers(
         if predicted != sentence.label
     ]
     results = [_result("process", answers.failure or "finished", cause=answers.failure)]
-    results += _measurements(answers, thresholds, f"{labels.noun}s")
+    results += _measurements(answers, thresholds, labels.nouns)
     if answers.by_example:
         results += _agreement(answers, predictions, labels.noun)
     if answers.golden:

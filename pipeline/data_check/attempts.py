@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from components.review_example_gen.classes import Classes, find_classes, refuse_held_out_labels
+from components.review_example_gen.classes import Classes, choose_classes
 from components.review_example_gen.found_labels import FoundLabels
 from core.errors import InputError
 from pipeline.data_check.found import FoundLabel
 from pipeline.data_check.inspections import Inspections
-from pipeline.data_check.sample import Sample
+from pipeline.data_check.sample import sample_of
 from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.detect import Inspection
@@ -175,14 +175,12 @@ class Attempts:
         if result.options.task == SENTIMENT_TASK or result.found is None:
             return Classes(Labels(result.options.classes), {}, ())
         columns = [layout.columns for layout in result.layouts]
-        classes = find_classes(result.found, result.options, columns, spans=self._spans)
-        refuse_held_out_labels(classes, result.found, spans=self._spans)
-        return classes
+        return choose_classes(result.found, result.options, columns, spans=self._spans)
 
     def _labels(self, layouts: Sequence[Layout]) -> FoundLabels:
         key = tuple((layout.columns, layout.class_names) for layout in layouts)
         if key not in self._found:
-            sample = Sample(self._files, layouts)
+            sample = sample_of(self._files, layouts)
             self._found[key] = sample.labels()
             self.is_complete = not sample.incomplete
         return self._found[key]

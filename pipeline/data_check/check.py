@@ -20,7 +20,7 @@ from pipeline.data_check.files import found_files
 from pipeline.data_check.found import DataCheck, Problem, Task
 from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.reading import Reading, RunInput
-from pipeline.data_check.settings_file import as_yaml, settings_file, with_data
+from pipeline.data_check.settings_file import data_yaml, settings_file, with_data
 from pipeline.data_check.splits import in_splits, propose_splits, split_note
 from pipeline.data_check.trial import try_settings
 from pipeline.inputs import input_base, input_files, left_out_files, read_options
@@ -144,11 +144,9 @@ def _settle(
 
 def _with_splits(problem: Problem, changes: dict[str, Any], splits: dict[str, str]) -> Problem:
     """Return the problem of files that a glob leaves out, with the globs of splits in its place."""
-    if "splits" not in changes or problem.settings != as_yaml(
-        {"data": {"splits": changes["splits"]}}
-    ):
+    if "splits" not in changes or problem.settings != data_yaml({"splits": changes["splits"]}):
         return problem
-    return replace(problem, settings=as_yaml({"data": {"splits": splits}}))
+    return replace(problem, settings=data_yaml({"splits": splits}))
 
 
 def _conversion(config: PipelineConfig, converted: Converted) -> list[Problem]:
@@ -156,7 +154,7 @@ def _conversion(config: PipelineConfig, converted: Converted) -> list[Problem]:
         return []
     commands = converted.commands()
     new_base = {"input_base": converted.new_base(input_base(config))}
-    return [Problem(converted.problem(), as_yaml({"data": new_base}) if commands else "", commands)]
+    return [Problem(converted.problem(), data_yaml(new_base) if commands else "", commands)]
 
 
 def _text_questions(

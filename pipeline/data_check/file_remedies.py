@@ -16,7 +16,7 @@ from pipeline.data_check.columns import Candidate, Proposal, nested_columns, pro
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import Choice, Problem
 from pipeline.data_check.inspections import Inspections
-from pipeline.data_check.settings_file import as_yaml
+from pipeline.data_check.settings_file import data_yaml
 from preprocessing.reading import globs
 from preprocessing.reading.columns import LABEL, TEXT
 from preprocessing.reading.copies import find_copies
@@ -85,7 +85,7 @@ def settle_files(
         together = [*good, *(item[0] for item in group)]
         if proposal and _reads(new, together, columns, options, inspections):
             columns = new
-            problems.append(Problem(message, as_yaml({"data": {"columns": new}})))
+            problems.append(Problem(message, data_yaml({"columns": new})))
             problems += _questions(proposal)
             good += [item[0] for item in group]
         elif good or len(others) + len(group) < len(failing):
@@ -176,9 +176,7 @@ def question(role: str, candidates: Sequence[Candidate], *, is_blocking: bool = 
       is_blocking: whether a run requires the answer.
     """
     shown = candidates[:_SHOWN]
-    choices = tuple(
-        Choice(as_yaml({"data": {"columns": {role: one.name}}}), one.example) for one in shown
-    )
+    choices = tuple(Choice(data_yaml({"columns": {role: one.name}}), one.example) for one in shown)
     names = ", ".join(f"`{one.name}`" for one in shown)
     return Problem(
         f"{len(shown)} columns may be the {role}: {names}; choose one",
@@ -216,7 +214,7 @@ def _left_out(
     if len(others) > 1:
         names = [converted.name(file.path) for file, _ in others[1:]]
         message += f"; nor can a run read {joined(names, _SHOWN)}"
-    return Problem(message, as_yaml({"data": settings}))
+    return Problem(message, data_yaml(settings))
 
 
 def _leave_out(converted: Converted, good: Sequence[SourceFile]) -> dict[str, Any]:

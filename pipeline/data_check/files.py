@@ -13,14 +13,13 @@ from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import FoundColumn, FoundFile, Role
 from pipeline.data_check.reading import Reading
 from pipeline.data_convert.convert import LINES, TEXTS, Output
-from preprocessing.reading.archives import MAGIC_BYTES, compression
 from preprocessing.reading.choice import survey
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import describe
 from preprocessing.reading.look import read_table
-from preprocessing.reading.open_files import open_raw
+from preprocessing.reading.open_files import file_compression
 from preprocessing.reading.records import ReadOptions
 
 _FILES = 50
@@ -112,7 +111,6 @@ def _compression(output: Output) -> str:
     if is_url(output.source) or not os.path.isfile(output.source):
         return ""
     try:
-        with open_raw(output.source) as raw:
-            return compression(output.source, raw.read(MAGIC_BYTES)) or ""
+        return file_compression(output.source) or ""
     except (InputError, OSError):
         return ""

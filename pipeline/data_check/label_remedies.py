@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.file_remedies import Settled
 from pipeline.data_check.found import Choice, Problem
-from pipeline.data_check.settings_file import as_yaml
+from pipeline.data_check.settings_file import data_yaml
 from pipeline.label_setting import parse_labels, task_options
 from preprocessing.reading.files import HELD_OUT
 from preprocessing.reading.labels import NEUTRAL, label_name, numbers_with_names
@@ -67,7 +67,7 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
         choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
     if not sentiment.error and options.task != SENTIMENT_TASK:
         choices.append(({}, "negative and positive"))
-    shown = tuple(Choice(as_yaml({"data": {"labels": value}}), text) for value, text in choices)
+    shown = tuple(Choice(data_yaml({"labels": value}), text) for value, text in choices)
     if not choices:
         reasons = [] if options.task == EACH_TASK else [f"{stars.error}", f"{each.error}"]
         return Settled((), {}, (Problem("; ".join(dict.fromkeys([message, *reasons]))),))
@@ -99,11 +99,7 @@ def _corrected_mapping(
         }
         if len({name for name in found.values() if name}) < 2:
             continue
-        mapped = task_options(found)
-        tried = replace(
-            options, task=mapped.task, classes=mapped.classes, label_map=mapped.label_map
-        )
-        if not attempts.attempt(tried).error:
+        if not attempts.attempt(_with_mapping(options, found)).error:
             return found
     return {}
 
@@ -130,11 +126,19 @@ def _without_held_out(attempts: Attempts, current: Attempt) -> dict[str, str | N
     found = {name: name if name in kept else None for name in names}
     if not _is_allowed(found):
         return {}
-    mapped = task_options(parse_labels(found))
-    options = replace(
-        current.options, task=mapped.task, classes=mapped.classes, label_map=mapped.label_map
-    )
+    options = _with_mapping(current.options, parse_labels(found))
     return {} if attempts.attempt(options).error else found
+
+
+def _with_mapping(options: ReadOptions, labels: Mapping[str, str | None]) -> ReadOptions:
+    """Return options with a mapping as `data.labels`.
+
+    Args:
+      options: the options.
+      labels: the mapping, see `task_options`.
+    """
+    mapped = task_options(labels)
+    return replace(options, task=mapped.task, classes=mapped.classes, label_map=mapped.label_map)
 
 
 def _is_allowed(labels: Mapping[str, str | None]) -> bool:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
-from components.line_counts import SPLITS, LineCounts, class_problem, repetition_problem
+from components.line_counts import (
+    SPLITS,
+    LineCounts,
+    RejectedLine,
+    class_problem,
+    joined_lines,
+    repetition_problem,
+)
 from components.review_example_gen.acceptance import check_counts
 from components.review_example_gen.classes import check_classes
 from components.review_example_gen.spans import PRIORITIES, Input, check_spans
@@ -28,7 +33,7 @@ from core.errors import InputError
 from pipeline.config import PipelineConfig
 from pipeline.data_check.attempts import Attempt
 from pipeline.data_check.found import Example, Texts
-from pipeline.data_check.sample import Sample
+from pipeline.data_check.sample import sample_of
 from pipeline.data_check.texts import describe_texts
 from preprocessing.labels import SENTIMENT
 from preprocessing.reading.files import HELD_OUT, SourceFile
@@ -37,22 +42,6 @@ from preprocessing.reading.records import HARMLESS, SENTIMENT_TASK, unused_file
 _EXAMPLES, _CHARACTERS = 5, 300
 _SHOWN = 5
 """Number of rejected lines in a message."""
-
-
-class _Rejected(NamedTuple):
-    """A rejected line.
-
-    Attributes:
-      path: the file.
-      position: the number of the line in the file; 0 if the file was not read from its start.
-      reason: a key of `LineCounts.rejected`.
-      detail: what is wrong.
-    """
-
-    path: str
-    position: int
-    reason: str
-    detail: str
 
 
 @dataclass(frozen=True)
@@ -117,7 +106,7 @@ def read_sample(given: RunInput, attempt: Attempt) -> Reading:
       OSError: a file cannot be read.
     """
     config = given.config
-    sample = Sample(given.files, attempt.mapped_layouts())
+    sample = sample_of(given.files, attempt.mapped_layouts())
     named = frozenset(group for group, _ in sample.sources) & set(SPLITS)
     splitting = Splitting(named, config.data.split_fractions)
     priorities = PRIORITIES if config.data.window > 1 else HELD_OUT
@@ -125,14 +114,14 @@ def read_sample(given: RunInput, attempt: Attempt) -> Reading:
         (group, text_keys(batch.texts)) for group, _, batch in sample.only(priorities).batches()
     )
     assigned = []
-    rejected: dict[tuple[str, str], list[_Rejected]] = defaultdict(list)
+    rejected: dict[tuple[str, str], list[RejectedLine]] = defaultdict(list)
     for group, piece, batch in sample.batches():
         assigned.append((piece.path, assign_batch(batch, group, splitting, held_out, priorities)))
         for item in batch.rejected:
             of_file = rejected[piece.path, item.reason]
             if len(of_file) < _SHOWN:
                 position = item.position if not piece.start else 0
-                of_file.append(_Rejected(piece.path, position, item.reason, item.detail))
+                of_file.append(RejectedLine(piece.path, position, item.reason, item.detail))
     reading = Reading(lines=sample.lines, incomplete=sample.incomplete)
     limits: dict[str, int] = {}
     if not reading.incomplete:
@@ -187,7 +176,7 @@ def _check(
     given: RunInput,
     attempt: Attempt,
     named: frozenset[str],
-    rejected: Sequence[_Rejected],
+    rejected: Sequence[RejectedLine],
 ) -> None:
     """Add the notes and the error of a run to a reading.
 
@@ -200,17 +189,13 @@ def _check(
     """
 
     def first(reasons: Collection[str]) -> str:
-        lines = [line for line in rejected if line.reason in reasons][:_SHOWN]
-        return "; ".join(
-            f"{os.path.basename(path)}{f':{position}' if position else ''} {reason} ({detail})"
-            for path, position, reason, detail in lines
-        )
+        return joined_lines([line for line in rejected if line.reason in reasons][:_SHOWN])
 
     notes = attempt.classes.notes if attempt.classes else ()
     for path, counts in sorted(reading.by_file.items()):
         if counts.no_line_usable:
             line = next(
-                line for line in rejected if line.path == path and line.reason not in HARMLESS
+                line for line in rejected if line.file == path and line.reason not in HARMLESS
             )
             reading.unused += (unused_file(path, counts.rejected, line.detail),)
     try:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import pairwise
 
-from components.review_example_gen.found_labels import FoundLabels, count_labels, join_labels
+from components.review_example_gen.found_labels import (
+    FoundLabels,
+    count_labels,
+    join_labels,
+    with_collected,
+)
 from components.review_example_gen.units import Source
 from core.machine import cores
 from preprocessing.reading.columns import Layout
@@ -30,36 +34,18 @@ class Sample:
     """The sample of some files.
 
     Args:
-      files: the files.
-      layouts: the layout of each of them.
+      sources: the pieces of the files that are read from their starts, see `sample_of`.
 
     Attributes:
-      sources: the pieces of the files that are read from their starts.
+      sources: these pieces.
       lines: path -> number of lines that the last call has read of it.
       incomplete: the paths of which the last call has not read all lines.
     """
 
-    def __init__(self, files: Sequence[SourceFile], layouts: Sequence[Layout]) -> None:
-        self.sources = [
-            Source(file.group, piece)
-            for file, layout in zip(files, layouts, strict=True)
-            for piece in _windows(file, layout)
-        ]
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.sources = sources
         self.lines: dict[str, int] = {}
         self.incomplete: set[str] = set()
-
-    def with_layouts(self, layouts: dict[str, Layout]) -> Sample:
-        """Return the sample of the same pieces with other layouts.
-
-        Args:
-          layouts: path -> layout.
-        """
-        sample = Sample([], [])
-        sample.sources = [
-            Source(group, piece._replace(layout=layouts[piece.path]))
-            for group, piece in self.sources
-        ]
-        return sample
 
     def only(self, groups: Collection[str]) -> Sample:
         """Return the sample of the files of some groups.
@@ -67,9 +53,7 @@ class Sample:
         Args:
           groups: the groups.
         """
-        sample = Sample([], [])
-        sample.sources = [source for source in self.sources if source.group in groups]
-        return sample
+        return Sample([source for source in self.sources if source.group in groups])
 
     def batches(self) -> Iterator[tuple[str, Piece, Batch]]:
         """Yield (group, piece, batch) of the sample.
@@ -101,14 +85,30 @@ class Sample:
           OSError: a file cannot be read.
         """
         collected = CollectedLabels()
-        layouts = {
-            piece.path: replace(piece.layout, collected=collected) for _, piece in self.sources
-        }
-        sample = self.with_layouts(layouts)
+        sample = Sample(with_collected(self.sources, collected))
         batches = ((group, batch) for group, _, batch in sample.batches())
         found = join_labels([count_labels(batches, collected)])
         self.lines, self.incomplete = sample.lines, sample.incomplete
         return found
+
+
+def sample_of(files: Sequence[SourceFile], layouts: Sequence[Layout]) -> Sample:
+    """Return the sample of some files.
+
+    Args:
+      files: the files.
+      layouts: the layout of each of them.
+
+    Raises:
+      InputError: a file cannot be opened.
+    """
+    return Sample(
+        [
+            Source(file.group, piece)
+            for file, layout in zip(files, layouts, strict=True)
+            for piece in _windows(file, layout)
+        ]
+    )
 
 
 def _windows(file: SourceFile, layout: Layout) -> list[Piece]:

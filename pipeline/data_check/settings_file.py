@@ -14,9 +14,13 @@ from pipeline.data_check.found import Problem
 HEAD = "# Written by `amazon-reviews data check`. docs/reference/settings.md has all keys."
 
 
-def as_yaml(values: Mapping[str, Any]) -> str:
-    """Return nested values as YAML, in their order."""
-    return dump_yaml(dict(values))
+def data_yaml(changes: Mapping[str, Any]) -> str:
+    """Return changes of the section `data` as YAML, in their order.
+
+    Args:
+      changes: key in `data` -> its value.
+    """
+    return dump_yaml({"data": dict(changes)})
 
 
 def with_data(config: PipelineConfig, base: str, changes: Mapping[str, Any]) -> PipelineConfig:
@@ -59,7 +63,7 @@ def settings_file(config: PipelineConfig, is_own: bool, problems: Sequence[Probl
     if kept:
         values["paths"] = kept
     data = {"data": values.pop("data", {})}
-    lines = [HEAD, as_yaml({**data, **values}).rstrip()]
+    lines = [HEAD, dump_yaml({**data, **values}).rstrip()]
     for problem in problems:
         for choice in problem.choices[1:]:
             [key, value] = _only(choice.settings)

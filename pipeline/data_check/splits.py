@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from components.line_counts import SPLITS
 from pipeline.data_check.found import Choice, Problem
-from pipeline.data_check.settings_file import as_yaml
+from pipeline.data_check.settings_file import data_yaml
 from preprocessing.reading import globs
 from preprocessing.reading.files import SourceFile
 
@@ -80,10 +80,10 @@ def split_note(splits: dict[str, str]) -> Problem:
     Args:
       splits: the result of `propose_splits`, not empty.
     """
-    settings = as_yaml({"data": {"splits": splits}})
+    settings = data_yaml({"splits": splits})
     choices = (
         Choice(settings, f"held out: {', '.join(name for name in splits if name != 'train')}"),
-        Choice(as_yaml({"data": {"splits": {}}}), "all files are split by a hash of the texts"),
+        Choice(data_yaml({"splits": {}}), "all files are split by a hash of the texts"),
     )
     return Problem(
         f"the names of the files are those of splits: {', '.join(splits)}",

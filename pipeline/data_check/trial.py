@@ -13,7 +13,7 @@ from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import Problem
 from pipeline.data_check.label_remedies import leave_out_rare, settle_labels
 from pipeline.data_check.reading import Reading, RunInput, read_sample
-from pipeline.data_check.settings_file import as_yaml, with_data
+from pipeline.data_check.settings_file import data_yaml, with_data
 from pipeline.inputs import input_base, read_options
 from pipeline.named_classes import named_classes
 from preprocessing.reading.records import (
@@ -175,7 +175,7 @@ def _problem_of_lines(
                 "which only a mapping in data.labels makes a class), more than "
                 f"data.max_rejected_fraction ({allowed}) allows"
             )
-        text = as_yaml({"data": settings})
+        text = data_yaml(settings)
         return Problem(f"{message}; or accept the loss of these lines", text), settings
     totals = {
         label: sum(of[label] for of in reading.examples_of.values())
@@ -188,7 +188,7 @@ def _problem_of_lines(
     if not labels:
         return Problem(message, is_blocking=is_blocking), {}
     found = {"labels": labels}
-    problem = Problem(message, as_yaml({"data": found}), is_blocking=is_blocking)
+    problem = Problem(message, data_yaml(found), is_blocking=is_blocking)
     return problem, found if is_blocking else {}
 
 

@@ -248,17 +248,15 @@ class Converter:
         return Output(file, name, source, shown, (what,), size, is_all, error)
 
 
-def convert_folder(
-    base: str, target: Path, max_fraction: float, report: Callable[[str], object]
-) -> int:
+def convert_folder(base: str, target: Path, report: Callable[[str], object]) -> int:
     """Write all files of a folder into a new folder, in which a run can read them.
 
-    Files that need no conversion are copied.
+    Files that need no conversion are copied. A run accepts some lines in another encoding than
+    UTF-8, and rejects them. In the new folder there is none.
 
     Args:
       base: the folder or prefix of the files, or one file.
       target: the new folder. After a failure it does not exist.
-      max_fraction: the maximum fraction of lines that may be in another encoding than UTF-8.
       report: called with a line for each file after all of them are complete.
 
     Returns:
@@ -282,7 +280,7 @@ def convert_folder(
     try:
         target.mkdir(parents=True, exist_ok=True)
         scratch = mkdtemp(dir=target, prefix=".part-")
-        outputs = Converter(scratch, max_fraction).convert(base, files)
+        outputs = Converter(scratch, max_fraction=0.0).convert(base, files)
         for one in outputs:
             if one.error:
                 # The member of an archive is in a folder that is removed.

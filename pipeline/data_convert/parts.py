@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from preprocessing.reading.archives import MAGIC_BYTES, CorruptArchive, compression
+from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.contents import PARQUET_MAGIC, find_kind
-from preprocessing.reading.open_files import open_bytes, open_raw
+from preprocessing.reading.open_files import file_compression, open_bytes
 from preprocessing.reading.samples import sampled_lines
 
 _TOTAL = {"gzip": 32 << 20, "zstd": 32 << 20, "bz2": 8 << 20}
@@ -32,8 +32,7 @@ def write_part(path: str, target: str, number: int) -> bool:
     Raises:
       InputError: the file cannot be opened.
     """
-    with open_raw(path) as raw:
-        kind = compression(path, raw.read(MAGIC_BYTES))
+    kind = file_compression(path)
     if kind is None:
         return False
     most = max(_LEAST, _TOTAL[kind] // number)

@@ -24,7 +24,7 @@ class FlinkError(UserError):
     """A job that Flink could not complete, for a reason outside the input."""
 
 
-def cause(message: str) -> UserError | None:
+def worker_error(message: str) -> UserError | None:
     """Return the error that a worker raised, from the message of a failed job.
 
     The message contains a Python traceback inside of a Java traceback. A UserError keeps its class,

@@ -208,6 +208,6 @@ class FlinkResult(runner.PipelineResult):
             self.cancel()
             return FlinkError(f"the Flink job server ended before the job; see {self._log()}")
         message = str(error)
-        return failures.cause(message) or FlinkError(
+        return failures.worker_error(message) or FlinkError(
             f"the Flink job failed: {failures.java_cause(message)}; see {self._log()}"
         )

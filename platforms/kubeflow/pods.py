@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 
 import urllib3
 from kubernetes.client import CoreV1Api, CustomObjectsApi
@@ -17,7 +18,7 @@ from kubernetes.client.exceptions import ApiException
 from core.errors import InputError
 from platforms.training_jobs.client import connect
 from platforms.training_jobs.manifests import Object
-from platforms.training_jobs.pods import USUAL_WAITS, Pod
+from platforms.training_jobs.pods import USUAL_WAITS, pod_problem
 
 _SECONDS = (3.0, 10.0)
 """Timeouts of a request, of the connection and of each read."""
@@ -76,19 +77,17 @@ class RunPods:
             return []
         try:
             api = CoreV1Api(connect())
-            without_pod = self._messages(api, "Pending")
+            messages = self._messages(api, "Pending")
             pods = self._list(api, _PENDING)
         except InputError:  # There is no kube config. Its plugin may print an error each time.
             self._has_access = False
             return []
         except (ApiException, urllib3.exceptions.HTTPError):
             return []
-        waiting = [Pod.read(each, _step(each) or each["metadata"]["name"], "") for each in pods]
-        for name in map(_node, pods):
-            without_pod.pop(name, None)
-        return [f"{pod.replica} {pod.problem}" for pod in waiting if pod.problem] + [
-            f"{_label(name)} does not run yet: {message}"
-            for name, message in without_pod.items()
+        problems = [(_step(pod) or pod["metadata"]["name"], pod_problem(pod)) for pod in pods]
+        return [f"{step} {problem}" for step, problem in problems if problem] + [
+            f"{step} does not run yet: {message}"
+            for step, message in _without_pods(messages, pods)
             if not message.startswith(USUAL_WAITS)
         ]
 
@@ -103,9 +102,9 @@ class RunPods:
         """
         try:
             api = CoreV1Api(connect())
-            without_pod = self._messages(api, "Failed", "Error")
+            messages = self._messages(api, "Failed", "Error")
             failed = self._list(api, _FAILED)
-            if not (failed or without_pod or self._list(api, "")):
+            if not (failed or messages or self._list(api, "")):
                 return [
                     f"kubeflow.namespace: {self._namespace} has no pod of this run; set the "
                     "namespace in which the run has its pods, and the kube context of its cluster"
@@ -121,10 +120,8 @@ class RunPods:
             }
         except (InputError, ApiException, urllib3.exceptions.HTTPError):
             return []
-        for name in map(_node, failed):
-            without_pod.pop(name, None)
         return [f"{name}: {error}" for name, error in errors.items() if error] + [
-            f"{_label(name)}: {message}" for name, message in without_pod.items()
+            f"{step}: {message}" for step, message in _without_pods(messages, failed)
         ]
 
     def _messages(self, api: CoreV1Api, *phases: str) -> dict[str, str]:
@@ -198,6 +195,18 @@ class RunPods:
         except (ApiException, urllib3.exceptions.HTTPError):
             return ""  # The container did not start, or its node is gone.
         return str(log.data.decode(errors="replace"))
+
+
+def _without_pods(messages: Mapping[str, str], pods: Sequence[Object]) -> list[tuple[str, str]]:
+    """Return (step, message) for each node of the Workflow that runs in none of some pods.
+
+    Args:
+      messages: the result of `RunPods._messages`, from before the request for the pods. A pod that
+        was created in between is then among them.
+      pods: the pods.
+    """
+    with_pod = set(map(_node, pods))
+    return [(_label(node), message) for node, message in messages.items() if node not in with_pod]
 
 
 def _node(pod: Object) -> str:

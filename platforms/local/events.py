@@ -17,7 +17,7 @@ _STATE_OF_MESSAGE: dict[str, events.State] = {
 }
 
 
-class Sender(events.Sender):
+class RunSender(events.Sender):
     """A logging handler that sends the records of TFX's log as events.
 
     Args:

@@ -20,7 +20,7 @@ from core.metadata import named_errors
 from core.overrides import OPTION
 from pipeline.config import PipelineConfig, load_config, load_recorded_settings
 from platforms.checks import check_engine
-from platforms.local.events import Sender
+from platforms.local.events import RunSender
 from platforms.local.folders import PREPARED, prepare
 from platforms.local.preflight import check_run
 
@@ -49,7 +49,7 @@ def main() -> int:
     # By default TensorFlow reserves all memory of the GPUs, which the processes of a training use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     logging.set_verbosity(logging.INFO)
-    sender = Sender.attach()
+    sender = RunSender.attach()
     logging.get_absl_logger().addHandler(sender)
     try:
         reads_only = check_engine("local")
@@ -74,7 +74,7 @@ def main() -> int:
     return exit_codes.PUSHED
 
 
-def _run(config: PipelineConfig, sender: Sender) -> None:
+def _run(config: PipelineConfig, sender: RunSender) -> None:
     sender.send(Phase("loading TFX"))
     # The import of TensorFlow and TFX takes seconds, so it comes after the check of the settings.
     with processes.large_imports():

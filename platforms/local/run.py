@@ -23,7 +23,6 @@ from components.evaluator import new_span
 from components.evaluator.files import read
 from components.evaluator.gates import deciding
 from components.evaluator.metrics import ACCURACY, AUC, constant_answer, key_figures
-from components.line_counts import LineCounts
 from components.properties import (
     CAUSE_PROPERTY,
     CLASSES_PROPERTY,
@@ -37,7 +36,7 @@ from components.run_report.component import REPORT_FILE
 from components.run_report.content import collect
 from components.run_report.outcome import Outcome
 from components.run_report.tracking import from_environment, track
-from core.errors import InputError
+from core.errors import InputError, write_again
 from core.metadata import connection_config
 from core.training_summary import TrainingSummary, read_summary
 from pipeline.config import PipelineConfig, recorded_settings
@@ -69,7 +68,7 @@ class Runner(LocalDagRunner):
         self.run_id: str | None = None
         self._fingerprint = unchanged.fingerprint(config, input_fingerprint)
         if tracking := make_tracking(config, "local"):
-            os.environ[TRACKING] = json.dumps(tracking)
+            os.environ[TRACKING] = tracking.to_json()
 
     def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, **options: Any) -> None:
         with self._metadata() as handle:
@@ -190,7 +189,8 @@ def collect_outcome(run: history.Run) -> Outcome:
       InputError: the evaluation was deleted.
       OSError, tensorflow.errors.OpError: the evaluation cannot be read.
     """
-    read_lines = run.outputs[EXAMPLE_GEN]["rejected"].custom_properties
+    rejected = run.outputs[EXAMPLE_GEN]["rejected"]
+    read_lines = rejected.custom_properties
     check = run.outputs[SERVING_CHECK]["blessing"].custom_properties
     evaluation = run.outputs[EVALUATOR]["evaluation"].uri
     try:
@@ -198,17 +198,14 @@ def collect_outcome(run: history.Run) -> Outcome:
     except (FileNotFoundError, fileio.NotFoundError):
         raise InputError(
             f"{evaluation}: files of the evaluation were deleted, although ML Metadata lists it; "
-            "run once with --set cache=false to write them again"
+            f"{write_again('them')}"
         ) from None
     own, base = results.candidate, results.baseline or results.candidate
     training = _training(run.uris)
     metrics = {metric.title: metric.value(own) for metric in key_figures(results.labels)}
     drift = _compared(evaluation)
-    counts = {
-        name: value.int_value for name, value in read_lines.items() if value.HasField("int_value")
-    }
     return Outcome(
-        lines=LineCounts.from_properties(counts),
+        lines=history.recorded_counts(rejected),
         reading=read_lines[READING_PROPERTY].string_value.splitlines(),
         drift=drift.sentence if drift else "",
         severity=drift.severity if isinstance(drift, Comparison) else "",

@@ -27,6 +27,7 @@ from platforms.training_jobs.job import (
     job_name,
     replica_groups,
 )
+from trainer_module.cluster.exits import RUN_AGAIN
 from trainer_module.settings import TrainingJob
 
 LABEL = "training"
@@ -202,10 +203,7 @@ def _failure(job: CustomJob, state: str) -> Exception:
         return InputError(
             f"the training rejected a setting: {message}; the log names the setting: {log}"
         )
-    return JobFailed(
-        f"CustomJob {job.name} {state}: {message}; log: {log}; run again to continue from the last "
-        "checkpoint"
-    )
+    return JobFailed(f"CustomJob {job.name} {state}: {message}; log: {log}; {RUN_AGAIN}")
 
 
 def _log_command(name: str) -> str:

@@ -15,6 +15,7 @@ from core.processes import signals_to
 from core.settings import Section
 from pipeline.cluster_settings import JobKindName
 from serving.versions import is_complete
+from trainer_module.cluster.exits import RUN_AGAIN
 from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import Training, TrainingJob
 
@@ -97,7 +98,7 @@ def exceeded_timeout(label: str, settings: JobSettings) -> JobAborted:
     """
     return JobAborted(
         f"{label} did not end within {settings.timeout_seconds / 3600:g} hours "
-        "(cluster.training_timeout_hours); run again to continue from the last checkpoint"
+        f"(cluster.training_timeout_hours); {RUN_AGAIN}"
     )
 
 

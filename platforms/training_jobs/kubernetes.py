@@ -24,6 +24,7 @@ from platforms.training_jobs.logs import Logs, error_line
 from platforms.training_jobs.manifests import MAX_RESTARTS, Object
 from platforms.training_jobs.problems import Problems, find_problems
 from platforms.training_jobs.replicas import JobEnd, Replicas
+from trainer_module.cluster.exits import RUN_AGAIN
 from trainer_module.settings import TrainingJob
 
 REFUSED_SECONDS = 600.0
@@ -303,6 +304,6 @@ class _Follower:
         output = "\n".join(lines) or "(no output)"
         logging.error("The last lines of %s:\n%s", failed.replica, output)
         return JobFailed(
-            f"{label} failed: {failed.replica} {failed.end_text}: {error_line(lines)}{before}"
-            "; run again to continue from the last checkpoint"
+            f"{label} failed: {failed.replica} {failed.end_text}: {error_line(lines)}{before}; "
+            f"{RUN_AGAIN}"
         )

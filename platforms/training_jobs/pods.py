@@ -48,22 +48,6 @@ class Pod(NamedTuple):
         """
         metadata = pod["metadata"]
         status = pod.get("status", {})
-        phase = status.get("phase", "Unknown")
-        conditions = status.get("conditions") or []
-        true = {each["type"]: each for each in conditions if each["status"] == "True"}
-        disruption = true.get("DisruptionTarget", {}).get("reason", "")
-        # If a node does not respond, the control plane sets Ready to False and nothing else.
-        node_is_silent = "ContainersReady" in true and "Ready" not in true
-        lost = disruption or ("NodeNotReady" if node_is_silent else "")
-        problem = ""
-        if phase == "Running" and lost:
-            node = pod.get("spec", {}).get("nodeName")
-            problem = (
-                f"is lost ({lost}): the job waits until node {node} has ended pod "
-                f"{metadata['name']}, or until the Node object is deleted"
-            )
-        elif phase == "Pending" and (blocked_by := _blocked_by(status)):
-            problem = f"does not run yet: {blocked_by}"
         states = [
             each.get("state", {}).get("terminated", {})
             for each in status.get("containerStatuses") or []
@@ -74,12 +58,12 @@ class Pod(NamedTuple):
             name=metadata["name"],
             uid=metadata["uid"],
             replica=replica,
-            phase=phase,
+            phase=status.get("phase", "Unknown"),
             exit_code=ended.get("exitCode"),
-            reason=status.get("reason") or ended.get("reason") or disruption,
+            reason=status.get("reason") or ended.get("reason") or _disruption(status),
             created_at=metadata.get("creationTimestamp") or "",
             finished_at=ended.get("finishedAt") or "",
-            problem=problem,
+            problem=pod_problem(pod),
         )
 
     @property
@@ -112,6 +96,43 @@ class Pod(NamedTuple):
         if self.reason == "OOMKilled":
             reason += " (increase cluster.resources.Trainer.memory)"
         return f"{verb} exit code {self.exit_code}{reason}"
+
+
+def pod_problem(pod: Object) -> str:
+    """Return the reason why a pod does not run, or the loss of its node, see `Pod.problem`.
+
+    Args:
+      pod: the object as the API returns it.
+    """
+    status = pod.get("status", {})
+    if status.get("phase") == "Running" and (lost := _loss(status)):
+        node = pod.get("spec", {}).get("nodeName")
+        return (
+            f"is lost ({lost}): the job waits until node {node} has ended pod "
+            f"{pod['metadata']['name']}, or until the Node object is deleted"
+        )
+    if status.get("phase") == "Pending" and (blocked_by := _blocked_by(status)):
+        return f"does not run yet: {blocked_by}"
+    return ""
+
+
+def _true_conditions(status: Object) -> dict[str, Object]:
+    """Return type -> condition, for the true conditions of a pod."""
+    conditions = status.get("conditions") or []
+    return {each["type"]: each for each in conditions if each["status"] == "True"}
+
+
+def _disruption(status: Object) -> str:
+    """Return Kubernetes's reason for the disruption of a pod; empty without one."""
+    return str(_true_conditions(status).get("DisruptionTarget", {}).get("reason", ""))
+
+
+def _loss(status: Object) -> str:
+    """Return the reason why a running pod counts as lost; empty if it does not."""
+    true = _true_conditions(status)
+    # If a node does not respond, the control plane sets Ready to False and nothing else.
+    node_is_silent = "ContainersReady" in true and "Ready" not in true
+    return _disruption(status) or ("NodeNotReady" if node_is_silent else "")
 
 
 def _blocked_by(status: Object) -> str:

@@ -27,7 +27,6 @@ from preprocessing.reading.columns import (
     KNOWN_LABELS,
     KNOWN_TEXTS,
     LABEL,
-    ROLES,
     TEXT,
     TITLE,
     Columns,
@@ -167,10 +166,9 @@ class Chooser:
             for role, name in self._chosen.items()
             if name or role == TITLE
         }
-        roles = dict(zip(ROLES, self._first[:3], strict=True))
         label, title, text = (
             chosen[role] if role in chosen else by_name.get((name or "").lower())
-            for role, name in roles.items()
+            for role, name in self._first.roles.items()
         )
         found = [Columns(label, title, text or ""), *candidates(by_name, chosen)]
         best = max(found, key=lambda one: (bool(one.text), bool(one.label), bool(one.title)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,6 +39,11 @@ class Columns(NamedTuple):
     further: tuple[str | None, ...] = ()
     by_label: bool = False
 
+    @property
+    def roles(self) -> dict[str, str | None]:
+        """`label`, `title` and `text` -> the name of the column; None for a missing one."""
+        return dict(zip(ROLES, self[:3], strict=True))
+
 
 class Dialect(NamedTuple):
     """The syntax of a CSV file.
@@ -58,13 +63,8 @@ class Dialect(NamedTuple):
     escapes: str = ""
 
 
-SEPARATORS = {
-    ",": "",
-    "\t": " separated by tabs",
-    ";": " separated by semicolons",
-    "|": " separated by |",
-}
-"""Separator -> its description in a message, empty for the comma."""
+SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "|"}
+"""The separators of CSV files, the most frequent one first -> their names in a message."""
 COMMAS = Dialect()
 
 
@@ -274,14 +274,22 @@ def set_columns(columns: Columns | None, options: ReadOptions) -> dict[str, str 
     """
     if columns is None or _fits(columns, CONVENTIONS) or not _fits(columns, GENERAL):
         return dict(options.columns)
-    roles = dict(zip(ROLES, columns[:3], strict=True))
-    return {role: name for role, name in roles.items() if name} | dict(options.columns)
+    return {role: name for role, name in columns.roles.items() if name} | dict(options.columns)
 
 
 def _fits(columns: Columns, conventions: Sequence[tuple[str, str | None, str]]) -> bool:
     """Return whether the label, unless it is missing, and the text are those of a convention."""
     label, text = (columns.label or "").lower(), columns.text.lower()
     return any(text == known and label in ("", of_label) for of_label, _, known in conventions)
+
+
+def names_of(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the columns of some records, in the order in which they occur.
+
+    Args:
+      records: the records, column -> value.
+    """
+    return list(dict.fromkeys(name for record in records for name in record))
 
 
 def names_in_lower_case(present: Sequence[str]) -> dict[str, str]:

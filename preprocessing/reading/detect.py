@@ -19,11 +19,11 @@ from preprocessing.reading.choice import Chooser, survey
 from preprocessing.reading.columns import (
     HEADERLESS,
     LABEL,
-    ROLES,
     Columns,
     Layout,
     MissingColumnsError,
     find_columns,
+    names_of,
     set_columns,
 )
 from preprocessing.reading.contents import PARQUET_MAGIC
@@ -235,8 +235,7 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
         return layout
     if found == "jsonl":
         records = list(objects(head))
-        present = list(dict.fromkeys(name for fields in records for name in fields))
-        columns = find_columns(path, present, options)
+        columns = find_columns(path, names_of(records), options)
         _refuse_kinds(path, columns, options, partial(_kind_of_all, records))
         return Layout("jsonl", columns)
     if found == "parquet":
@@ -278,7 +277,7 @@ def _refuse_kinds(
     Raises:
       InputError: a column contains lists, objects or durations.
     """
-    roles = dict(zip(ROLES, columns[:3], strict=True))
+    roles = columns.roles
     if not options.reads_labels:
         roles.pop(LABEL)
     for role, name in roles.items():

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from core.errors import InputError
-from preprocessing.reading.columns import HEADERLESS, LABEL, ROLES, Columns, Layout
+from preprocessing.reading.columns import HEADERLESS, LABEL, Columns, Layout
 from preprocessing.reading.records import ReadOptions, printable
 from preprocessing.reading.shell_commands import filter_command
 from preprocessing.reading.values import is_filled
@@ -98,10 +98,9 @@ def refuse_twins(
     Raises:
       InputError: a record has.
     """
-    roles = dict(zip(ROLES, columns[:3], strict=True))
     read = {
         name.lower(): (role, name)
-        for role, name in roles.items()
+        for role, name in columns.roles.items()
         if name and role not in options.columns and (role != LABEL or options.reads_labels)
     }
     for record in records:

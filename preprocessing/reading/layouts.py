@@ -18,7 +18,13 @@ from dataclasses import replace
 
 from core.errors import InputError
 from preprocessing import features
-from preprocessing.reading.columns import SEPARATORS, Columns, Layout, MissingColumnsError
+from preprocessing.reading.columns import (
+    COMMAS,
+    SEPARATORS,
+    Columns,
+    Layout,
+    MissingColumnsError,
+)
 from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.file_format import UnknownFormatError
@@ -398,7 +404,8 @@ def _way(layout: Layout) -> str:
     if layout.columns is None:
         # Without labels, fastText is plain text.
         return f"{format}: label {scale}" if layout.reads_labels else "lines of text"
-    format += SEPARATORS[layout.dialect.separator]
+    if layout.dialect.separator != COMMAS.separator:
+        format += f" separated by {SEPARATORS[layout.dialect.separator]}"
     if layout.dialect.escapes:
         format += " with backslashes before special characters"
     if layout.format == "csv" and layout.header is None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from core.errors import InputError
 from preprocessing.reading import header
-from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout
+from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout, names_of
 from preprocessing.reading.contents import PARQUET_MAGIC
 from preprocessing.reading.csv_layout import csv_layout, find_late_header, widest
 from preprocessing.reading.file_format import (
@@ -62,8 +62,7 @@ def read_table(path: str, options: ReadOptions, layout: Layout | None = None) ->
             return None
     if found == "jsonl":
         records = list(islice(objects(head), _MOST))
-        names = list(dict.fromkeys(name for record in records for name in record))
-        return Table(found, COMMAS, names, records)
+        return Table(found, COMMAS, names_of(records), records)
     if found == "parquet":
         with open_bytes(path) as stream:
             file = parquet.open_parquet(path, stream)
@@ -86,10 +85,10 @@ def _csv_table(path: str, head: bytes, options: ReadOptions, layout: Layout | No
     if layout is None:
         return None
     rows = csv.sample(head, layout, is_head=True)[:_MOST]
-    names_of_rows = list(dict.fromkeys(name for row in rows for name in row))
+    present = names_of(rows)
     given = [name.strip() for name in layout.header or ()]
-    order = [name for name in dict.fromkeys(given) if name in names_of_rows]
-    order += [name for name in names_of_rows if name not in order]
+    order = [name for name in dict.fromkeys(given) if name in present]
+    order += [name for name in present if name not in order]
     return Table("csv", layout.dialect, order, rows)
 
 

@@ -70,6 +70,19 @@ def open_raw(path: str) -> BinaryIO:
     return cast(BinaryIO, opened)
 
 
+def file_compression(path: str) -> str | None:
+    """Return the compression of a file, see `archives.compression`.
+
+    Args:
+      path: path or URL of the file.
+
+    Raises:
+      InputError: for the reasons in `open_raw`.
+    """
+    with open_raw(path) as raw:
+        return compression(path, raw.read(MAGIC_BYTES))
+
+
 def _check_regular(path: str) -> None:
     if path != path.encode("utf-8", "replace").decode():
         raise InputError(f"the path {path!a} is not UTF-8: rename the file or folder")

@@ -14,14 +14,9 @@ from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 from preprocessing.fast import bz2_blocks
-from preprocessing.reading.archives import (
-    MAGIC_BYTES,
-    CorruptArchive,
-    DecompressedStream,
-    compression,
-)
+from preprocessing.reading.archives import CorruptArchive, DecompressedStream
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.open_files import file_size, open_bytes, open_raw
+from preprocessing.reading.open_files import file_compression, file_size, open_bytes, open_raw
 from preprocessing.reading.records import CORRUPT_ARCHIVE, LINE_TOO_LONG, Rejected, rejected
 
 LINE_FORMATS = ("fasttext", "jsonl")
@@ -39,7 +34,7 @@ _BLOCKS_AHEAD = 6
 MAX_LINE_BYTES = 1 << 20
 _MARKS = re.compile(rb"^(?:%s)+" % codecs.BOM_UTF8, re.MULTILINE)
 _FILLED_RUNS = re.compile(rb"\0{512,}|\xff{512,}")
-TOO_LONG = "more than 1,048,576 bytes"
+TOO_LONG = f"more than {MAX_LINE_BYTES:,} bytes"
 
 
 class Piece(NamedTuple):
@@ -74,9 +69,7 @@ def cut_file(path: str, layout: Layout) -> list[Piece]:
     Raises:
       InputError: the file cannot be opened.
     """
-    size = file_size(path)
-    with open_raw(path) as raw:
-        packed = compression(path, raw.read(MAGIC_BYTES))
+    size, packed = file_size(path), file_compression(path)
     factor = 2.0 if layout.format == "parquet" else _UNPACKED[packed]
     if layout.format not in LINE_FORMATS or packed not in (None, "bz2") or not size:
         return [Piece(path, layout, unpacked=int(size * factor))]

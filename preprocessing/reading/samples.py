@@ -9,16 +9,11 @@ from itertools import islice
 from typing import BinaryIO
 
 from core.errors import InputError
-from preprocessing.reading.archives import (
-    MAGIC_BYTES,
-    CorruptArchive,
-    DecompressedStream,
-    compression,
-)
+from preprocessing.reading.archives import CorruptArchive, DecompressedStream
 from preprocessing.reading.columns import SEPARATORS, Layout
 from preprocessing.reading.contents import PARQUET_MAGIC, refuse_other_content
 from preprocessing.reading.file_format import has_line_format
-from preprocessing.reading.open_files import file_size, open_bytes, open_raw
+from preprocessing.reading.open_files import file_compression, file_size, open_bytes
 from preprocessing.reading.pieces import (
     TOO_LONG,
     Lines,
@@ -94,9 +89,8 @@ def _intact_lines(path: str) -> bytes:
     Raises:
       InputError: the file cannot be opened.
     """
-    with open_raw(path) as raw:
-        if compression(path, raw.read(MAGIC_BYTES)) != "bz2":
-            return b""
+    if file_compression(path) != "bz2":
+        return b""
     piece = Piece(path, Layout("empty"), end=file_size(path), is_bz2=True)
     with ThreadPoolExecutor(1) as pool:
         found = split_lines(decompress(piece, pool), 0)
@@ -151,8 +145,7 @@ def sampled_lines(path: str) -> Iterator[bytes]:
     Raises:
       InputError: the file cannot be opened.
     """
-    with open_raw(path) as raw:
-        packed = compression(path, raw.read(MAGIC_BYTES))
+    packed = file_compression(path)
     if packed not in (None, "bz2"):
         return
     size, samples = file_size(path), _BZ2_SAMPLES if packed else _SAMPLES

@@ -11,8 +11,7 @@ import json
 import shlex
 from collections.abc import Sequence
 
-from preprocessing.reading.archives import MAGIC_BYTES, compression
-from preprocessing.reading.open_files import open_raw
+from preprocessing.reading.open_files import file_compression
 
 _DECOMPRESS = {"bz2": "bzcat", "gzip": "zcat", "zstd": "zstdcat"}
 """Compression -> the program that writes the content of a file to its standard output."""
@@ -30,8 +29,7 @@ def filter_command(path: str, command: str) -> str:
     Raises:
       InputError: for the reasons in `open_raw`.
     """
-    with open_raw(path) as raw:
-        kind = compression(path, raw.read(MAGIC_BYTES))
+    kind = file_compression(path)
     if kind is None:
         return f"{command} < FILE > NEW_FILE"
     return f"{_DECOMPRESS[kind]} FILE | {command} > NEW_FILE"

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from preprocessing.reading.columns import ROLES, SEPARATORS, Columns, Dialect, Layout
+from preprocessing.reading.columns import SEPARATORS, Columns, Dialect, Layout
 from preprocessing.reading.formats import csv
 from preprocessing.reading.formats.csv_records import OpenQuote, csv_records, head_records
 from preprocessing.reading.labels import is_label
 from preprocessing.reading.pieces import MAX_LINE_BYTES
-from preprocessing.reading.records import ReadOptions, Rejected, printable
+from preprocessing.reading.records import ReadOptions, Rejected
 from preprocessing.reading.shell_commands import filter_command, header_command
 
 _MOST, _LEAST = 0.9, 2
@@ -59,9 +59,9 @@ def width_problem(path: str, head: bytes, layout: Layout, options: ReadOptions) 
         return _with_command(
             path,
             head,
-            f"separates the {len(names)} names of its header with {_shown(layout.dialect)}, and "
-            f"the fields of its records with {_shown(Dialect(separator))}: write the header with "
-            "the same separator",
+            f"separates the {len(names)} names of its header with "
+            f"{SEPARATORS[layout.dialect.separator]}, and the fields of its records with "
+            f"{SEPARATORS[separator]}: write the header with the same separator",
             names,
             separator,
         )
@@ -191,9 +191,8 @@ def _is_shifted(
             return True
     # A label may be any text. Then the first name is not that of a number of the row.
     numbers = [fields[0].strip() for fields in records]
-    first = dict(zip(ROLES, columns[:3], strict=True))
     is_counted = all(map(str.isdecimal, numbers)) and len(set(numbers)) == len(numbers)
-    return is_counted and names[0] in first.values() and names[0] != columns.label
+    return is_counted and names[0] in columns[:3] and names[0] != columns.label
 
 
 def _with_command(
@@ -216,9 +215,3 @@ def _with_command(
         return f"{problem}, {_ONLY_NEW}"
     command = header_command(path, names, separator, "tail -n +2")
     return f"{problem}, such as with `{command}`, {_ONLY_NEW}"
-
-
-def _shown(dialect: Dialect) -> str:
-    return {",": "commas", "\t": "tabs", ";": "semicolons"}.get(
-        dialect.separator, printable(dialect.separator)
-    )

@@ -167,14 +167,14 @@ def compare(
     assert reference.labels is not None
     domain = compare_texts(reference.texts, new.texts)
     estimate = estimate_accuracy(reference.scores, reference.labels, new.scores, classes)
-    noun = f"{classes.noun}s"
+    nouns = classes.nouns
     words = Figure(
         WORDS,
         domain.auc,
         domain.interval,
         None,
         domain.p_value,
-        f"a classifier of words separates new {noun} from old ones with the AUC {domain.auc:.3f}, "
+        f"a classifier of words separates new {nouns} from old ones with the AUC {domain.auc:.3f}, "
         "where 0.5 is chance",
     )
     found = [_scores(reference, new, classes), words, _unsure(reference, new, classes)]
@@ -182,11 +182,11 @@ def compare(
     labelled = _labelled(new)
     if labelled is not None:
         found += [_accuracy(reference, labelled, classes), _labels(reference, labelled, classes)]
-    found.append(_estimated(estimate, right / len(reference), noun))
+    found.append(_estimated(estimate, right / len(reference), nouns))
     tested = {each.name: each.p_value for each in found if each.p_value is not None}
     significant = alarms(tested, FALSE_ALARMS)
     figures = tuple(replace(each, is_alarm=each.name in significant) for each in found)
-    severity, advice = _advice(figures, allowed_drop, noun)
+    severity, advice = _advice(figures, allowed_drop, nouns)
     ngrams = domain.ngrams if WORDS in significant else ()
     return Comparison(len(new), len(reference), figures, ngrams, severity, advice)
 
@@ -210,7 +210,7 @@ def _scores(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Fi
         distance.interval,
         None,
         distance.p_value,
-        f"the probabilities of {name} differ by up to {distance.value:.1%} of the {classes.noun}s",
+        f"the probabilities of {name} differ by up to {distance.value:.1%} of the {classes.nouns}",
     )
 
 
@@ -262,9 +262,9 @@ def _labels(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Fi
     )
 
 
-def _estimated(estimate: Estimate, before: float, noun: str) -> Figure:
+def _estimated(estimate: Estimate, before: float, nouns: str) -> Figure:
     sentence = (
-        f"the accuracy on these {noun} is estimated as {estimate.value:.4f} without labels, "
+        f"the accuracy on these {nouns} is estimated as {estimate.value:.4f} without labels, "
         f"before it was {before:.4f}"
     )
     return Figure(ESTIMATE, estimate.value, estimate.interval, before, None, sentence)
@@ -274,14 +274,14 @@ def _right(reviews: ScoredReviews, classes: Labels) -> int:
     return int(np.count_nonzero(classes.decide(reviews.scores) == reviews.labels))
 
 
-def _advice(figures: tuple[Figure, ...], allowed_drop: float, noun: str) -> tuple[Severity, str]:
+def _advice(figures: tuple[Figure, ...], allowed_drop: float, nouns: str) -> tuple[Severity, str]:
     """Return the severity, and what to do."""
     by_name = {figure.name: figure for figure in figures}
     alarming = {figure.name for figure in figures if figure.is_alarm}
     if not alarming:
         return (
             "none",
-            f"no sign that the model no longer fits; nothing has to be done for these {noun}",
+            f"no sign that the model no longer fits; nothing has to be done for these {nouns}",
         )
     judged = by_name.get(ACCURACY, by_name[ESTIMATE])
     assert judged.reference is not None
@@ -289,33 +289,33 @@ def _advice(figures: tuple[Figure, ...], allowed_drop: float, noun: str) -> tupl
     dropped = judged.reference - judged.value > allowed_drop + _ROUNDING
     if ACCURACY in by_name:
         # A small sample may have any accuracy by chance.
-        return _advice_by_labels(alarming, dropped and judged.is_alarm, noun)
+        return _advice_by_labels(alarming, dropped and judged.is_alarm, nouns)
     if dropped:
         return (
             "high",
-            f"label some hundred of these {noun}, measure the accuracy with them, and retrain",
+            f"label some hundred of these {nouns}, measure the accuracy with them, and retrain",
         )
-    return "low", f"label some hundred of these {noun} to measure the accuracy"
+    return "low", f"label some hundred of these {nouns} to measure the accuracy"
 
 
-def _advice_by_labels(alarming: Set[str], dropped: bool, noun: str) -> tuple[Severity, str]:
+def _advice_by_labels(alarming: Set[str], dropped: bool, nouns: str) -> tuple[Severity, str]:
     """Return the severity, and what to do, for new reviews with labels.
 
     Args:
       alarming: the names of the figures that are an alarm.
       dropped: whether the accuracy dropped by more than the settings allow.
-      noun: the word for texts.
+      nouns: the word for texts.
     """
     # If the texts are as before, the labels are what has changed.
     only_labels = not alarming & {SCORES, WORDS, UNSURE}
     if dropped and only_labels:
-        return "high", f"check the labels of these {noun}, and retrain if they are right"
+        return "high", f"check the labels of these {nouns}, and retrain if they are right"
     if dropped:
-        return "high", f"retrain with these {noun}"
+        return "high", f"retrain with these {nouns}"
     if ACCURACY not in alarming:
-        return "low", f"no significant drop of the accuracy; add these {noun} to the next training"
+        return "low", f"no significant drop of the accuracy; add these {nouns} to the next training"
     found = "the accuracy dropped by no more than evaluation.max_accuracy_drop allows"
     if only_labels:
-        remedy = f"check the labels of these {noun}, and add them to the next training"
+        remedy = f"check the labels of these {nouns}, and add them to the next training"
         return "low", f"{found}; {remedy} if they are right"
-    return "low", f"{found}; add these {noun} to the next training"
+    return "low", f"{found}; add these {nouns} to the next training"

@@ -105,8 +105,8 @@ def read_new_reviews(words: Sequence[str], options: ReadOptions, classes: Labels
         reasons = shown_reasons(found.rejected)
         rejected = f" and lines that cannot be read ({reasons})" if reasons else ""
         raise InputError(
-            f"--input: {len(found.texts)} {classes.noun}s{rejected}; a comparison requires at "
-            f"least {LEAST_REVIEWS} {classes.noun}s"
+            f"--input: {len(found.texts)} {classes.nouns}{rejected}; a comparison requires at "
+            f"least {LEAST_REVIEWS} {classes.nouns}"
         )
     return found
 
@@ -128,7 +128,7 @@ def _read_labelled(
         raise InputError(f"no line has a label of a class of the model{left_out}")
     if not without:
         return found
-    share = f"{without:,} of {len(found.texts):,} {classes.noun}s"
+    share = f"{without:,} of {len(found.texts):,} {classes.nouns}"
     verb = "has" if without == 1 else "have"
     return replace(found, unlabelled=f"{share} {verb} no label of a class of the model")
 

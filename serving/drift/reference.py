@@ -202,7 +202,7 @@ def read(model: str, classes: Labels) -> ScoredReviews:
         ) from None
     if len(found) < LEAST_REVIEWS:
         raise InputError(
-            f"{model} was evaluated on {len(found)} {classes.noun}s, and a comparison requires at "
+            f"{model} was evaluated on {len(found)} {classes.nouns}, and a comparison requires at "
             f"least {LEAST_REVIEWS}; push a model that was evaluated on more"
         )
     return found

@@ -14,7 +14,8 @@ from typing import Any
 from preprocessing.signatures import PREDICT_TEXT
 from serving.answers import Prediction
 from serving.rest.announced import addresses, folder_id
-from serving.rest.settings import MODEL_NAME, VERSION_HEADER, Server, url
+from serving.rest.listener import url
+from serving.rest.settings import MODEL_NAME, VERSION_HEADER, Server
 
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 30.0

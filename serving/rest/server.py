@@ -23,10 +23,11 @@ import uvicorn
 from core.errors import UserError
 from serving.rest.app import create_app
 from serving.rest.limits import Limits
+from serving.rest.listener import listen, open_socket, url
 from serving.rest.metrics import Metrics
 from serving.rest.protocol import LimitedProtocol, RefusalLog
 from serving.rest.sample import RequestSample
-from serving.rest.settings import Server, listen, open_socket, url
+from serving.rest.settings import Server
 from serving.rest.versions import ServedVersions
 
 _KEEP_ALIVE_SECONDS = 620

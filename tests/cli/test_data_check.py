@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 from cli import run as run_command_module
 from cli.app import app
 from cli.console import error_console
-from cli.run_state import Failure, RunState
+from cli.run_state import RunState
 from core.errors import InputError
+from core.events import Failed
 from pipeline.config import load_config
 from pipeline.inputs import input_files
 from tests.full_disk import full_disk
@@ -208,7 +209,7 @@ def test_text_of_a_file_is_no_markup_and_no_control_sequence(tmp_path):
 def test_a_failed_run_of_own_data_begins_with_what_the_data_lack(shop, component, capsys):
     config = load_config(None, [f"data.input_base={shop}"])
     error = f"{shop}/shop.jsonl has no columns with known names"
-    watched = RunState(failure=Failure(error, component, input=True))
+    watched = RunState(failure=Failed(error, component, wrong_input=True))
     options = f" --set data.input_base={shop}"
     assert run_command_module.show(error_console(), config, watched, options=options) == 2
     lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.strip()]
@@ -221,9 +222,9 @@ def test_a_failed_run_of_own_data_begins_with_what_the_data_lack(shop, component
 @pytest.mark.parametrize(
     ("failure", "base"),
     [
-        (Failure("no such layer", "Trainer", input=True), "shop"),
-        (Failure("killed", "ReviewExampleGen"), "shop"),
-        (Failure("damaged", "ReviewExampleGen", input=True), None),
+        (Failed("no such layer", "Trainer", wrong_input=True), "shop"),
+        (Failed("killed", "ReviewExampleGen"), "shop"),
+        (Failed("damaged", "ReviewExampleGen", wrong_input=True), None),
     ],
 )
 def test_another_failure_has_no_look_at_the_data(shop, failure, base, capsys):
@@ -240,7 +241,7 @@ def test_a_span_that_is_late_is_one_line(tmp_path, capsys):
     config = load_config(None, [f"data.input_base={base}", "data.span=2026-11-02"])
     with pytest.raises(InputError) as raised:
         input_files(config)
-    failure = Failure(str(raised.value), None, input=True)
+    failure = Failed(str(raised.value), None, wrong_input=True)
     assert run_command_module.show(error_console(), config, RunState(failure=failure)) == 2
     line = f"failed: data.span: span 2026-11-02 of {base} is not there yet; there is 2026-11-01"
     assert capsys.readouterr().err.splitlines() == [line, "log: None"]

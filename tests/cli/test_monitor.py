@@ -145,7 +145,7 @@ def test_a_failure_after_the_last_component_does_not_change_its_state():
 
 
 def test_a_sender_sends_the_states_of_a_component_and_forgets_it_at_its_end(monkeypatch):
-    sender, sent = events.Sender(None), []
+    sender, sent = events.RunSender(None), []
     monkeypatch.setattr(sender, "send", sent.append)
     messages = {
         "Component %s is running.": "Pusher",
@@ -191,5 +191,5 @@ def test_the_pipelines_process_gets_the_settings_that_were_checked(tmp_path, mon
     monkeypatch.setenv("PIPELINE_CONFIG", str(file))
     monkeypatch.setenv("PIPELINE_SET", "training.epochs=none")
     watched = run_pipeline(Console(file=io.StringIO()), tmp_path / "log", checked)
-    assert watched.failure.input
+    assert watched.failure.wrong_input
     assert f"{tmp_path}/first.txt" in watched.failure.error

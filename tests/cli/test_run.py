@@ -15,8 +15,9 @@ from rich.console import Console
 import tests.outcomes
 from cli.options import settings_options
 from cli.run import show
-from cli.run_state import Failure, RunState
+from cli.run_state import RunState
 from components.run_report.outcome import Outcome
+from core.events import Failed
 from pipeline.config import PipelineConfig
 from tests.checkout import CHECKOUT
 
@@ -51,16 +52,18 @@ def test_the_next_command_has_the_settings_of_the_run():
 
 
 @pytest.mark.parametrize(
-    ("failure", "code", "line"),
+    ("interrupted", "wrong_input", "code", "line"),
     [
-        ({"interrupted": True}, 130, "interrupted: Trainer; run again to continue"),
-        ({"input": True}, 2, "failed: Trainer: [boom]"),
-        ({"input": False}, 1, "failed: Trainer: [boom]"),
+        (True, False, 130, "interrupted: Trainer; run again to continue"),
+        (False, True, 2, "failed: Trainer: [boom]"),
+        (False, False, 1, "failed: Trainer: [boom]"),
     ],
 )
-def test_a_failure_names_component_error_and_log_on_standard_error(failure, code, line, capfd):
-    failed = Failure("[boom]", "Trainer", **failure)
-    assert end(RunState(failure=failed)) == (code, [])
+def test_a_failure_names_component_error_and_log_on_standard_error(
+    interrupted, wrong_input, code, line, capfd
+):
+    failed = Failed("[boom]", "Trainer", wrong_input)
+    assert end(RunState(failure=failed, interrupted=interrupted)) == (code, [])
     assert capfd.readouterr().err.splitlines() == [line, "log: /log"]
 
 
@@ -107,7 +110,7 @@ def test_the_recommended_text_is_not_a_review_if_the_labels_are_other_ones():
     [
         (RunState(outcome=OUTCOME), 0),
         (RunState(outcome=replace(OUTCOME, blessed=False)), 3),
-        (RunState(failure=Failure("boom", "Trainer")), 1),
+        (RunState(failure=Failed("boom", "Trainer")), 1),
     ],
     ids=["pushed", "not blessed", "failed"],
 )

@@ -30,9 +30,9 @@ from components.evaluator.scores import (
     ChangedAnswers,
     Mistake,
     Scores,
+    confused_reviews,
     confusion_texts,
     merge,
-    shown_confusions,
 )
 from components.evaluator.thresholds import Evaluation
 from core.errors import InputError
@@ -453,7 +453,7 @@ def test_confusions_have_the_texts_of_their_most_confident_mistakes():
     rare = Mistake(-0.9, 99, "rare", 4, 0, 0.9)
     again = numbered[7]._replace(hash=100)
     merged = merge([scores_of(*numbered[::2], rare), scores_of(*numbered[1::2], again)])
-    found = shown_confusions(merged)
+    found = confused_reviews(merged)
     assert list(found) == [(0, 1), (4, 0)]
     assert [each.text[:6] for each in found[0, 1]] == ["text 7", "text 6", "text 5"]
     assert max(len(each.text) for each in found[0, 1]) == 300

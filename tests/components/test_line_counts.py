@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.line_counts import DUPLICATE, SPLITS, LineCounts
-from components.rejected_lines import RejectedLine, read_counts, read_lines, write_counts
+from components.line_counts import DUPLICATE, SPLITS, LineCounts, RejectedLine, joined_lines
+from components.rejected_lines import read_counts, read_lines, write_counts
 from core.errors import InputError
 from preprocessing.reading.records import BAD_LABEL, NO_TEXT, OTHER_SCALE, REPEATED_HEADER
 
@@ -115,6 +115,11 @@ def test_a_line_is_read_from_each_file_of_lines(tmp_path):
     found = list(read_lines(str(tmp_path)))
     assert found == [RejectedLine(**line)] * 2
     assert found[0].file_position() == "a.csv:7"
+
+
+def test_the_place_of_a_line_is_its_file_if_the_file_was_not_read_from_its_start():
+    lines = [RejectedLine("/in/a.csv", 7, "no_text", "blank"), RejectedLine("/in/b", 0, "x", "y")]
+    assert joined_lines(lines) == "a.csv:7 no_text (blank); b x (y)"
 
 
 def test_counts_that_were_deleted_are_not_no_lines(tmp_path):

@@ -59,7 +59,7 @@ def checkout(tmp_path, monkeypatch):
 
 def keys(components):
     return {
-        name: code_version.fingerprint(code_version.roots(component))
+        name: code_version.code_fingerprint(code_version.roots(component))
         for name, component in components.items()
     }
 
@@ -72,7 +72,7 @@ def test_every_component_of_the_pipeline_carries_its_code(components):
 def test_a_training_continues_only_from_checkpoints_of_the_same_code(components):
     for name in ("Tuner", "Trainer"):
         config = json_utils.loads(components[name].exec_properties["custom_config"])
-        assert config["code"] == code_version.fingerprint(["trainer_module.run_fn.run_fn"])
+        assert config["code"] == code_version.code_fingerprint(["trainer_module.run_fn.run_fn"])
 
 
 def test_a_changed_source_changes_only_the_keys_of_components_that_depend_on_it(
@@ -117,12 +117,12 @@ def test_every_module_that_a_component_imports_is_in_its_key(components):
 
 @pytest.mark.parametrize("upgraded", code_version._LIBRARIES)
 def test_each_upgraded_library_alone_is_another_version(monkeypatch, upgraded):
-    before, all_before = code_version.fingerprint(["core.errors"]), code_version.all_code()
+    before, all_before = code_version.code_fingerprint(["core.errors"]), code_version.all_code()
     real = code_version.metadata.version
     monkeypatch.setattr(
         code_version.metadata, "version", lambda name: "99.0" if name == upgraded else real(name)
     )
-    assert code_version.fingerprint(["core.errors"]) != before
+    assert code_version.code_fingerprint(["core.errors"]) != before
     assert code_version.all_code() != all_before
 
 

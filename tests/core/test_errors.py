@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.errors import InputError, cause
+from core.errors import InputError, cause, write_again
 
 SEVERAL_ROOTS = """Graph execution error:
 
@@ -50,3 +50,7 @@ Detected at node replica_1/model/logit/BiasAdd defined at (most recent call last
 )
 def test_the_cause_of_an_error_is_its_message_in_one_line(error, line):
     assert cause(error) == line
+
+
+def test_the_remedy_for_a_lost_output_names_the_setting_and_the_output():
+    assert write_again("it") == "run once with --set cache=false to write it again"

@@ -49,7 +49,7 @@ class Place:
     def add(self, run_id, *, pushes=True):
         """Add a run that was not sent; return the Run. It pushed a model of its own, or none."""
         from components.run_report.content import collect
-        from components.run_report.tracking import Tracking, track
+        from components.run_report.tracking import TrackingServer, track
         from tests.components.run_report.artifacts import write_run
         from tests.serving.models import push
 
@@ -62,7 +62,10 @@ class Place:
         shutil.copytree(model, pushed)
         pushed_to = str(pushed) if pushes else ""
         run = dataclasses.replace(written, name=self.name, id=run_id, pushed_to=pushed_to)
-        track(Tracking(NOWHERE, str(self.unsent), self.name, {"platform": "local"}), collect(run))
+        track(
+            TrackingServer(NOWHERE, str(self.unsent), self.name, {"platform": "local"}),
+            collect(run),
+        )
         assert (self.unsent / f"{run_id}.json").exists()
         return run
 
@@ -316,7 +319,7 @@ def test_a_response_that_is_lost_creates_no_second_run(place, faulty, monkeypatc
 
 def test_the_run_that_the_platform_has_opened_is_the_only_one(place, monkeypatch):
     from components.run_report.content import collect
-    from components.run_report.tracking import Tracking, track
+    from components.run_report.tracking import TrackingServer, track
 
     experiment = place.server.call("experiments/create", name=place.name)["experiment_id"]
     opened = place.server.call("runs/create", experiment_id=experiment, run_name="of the platform")
@@ -334,7 +337,7 @@ def test_the_run_that_the_platform_has_opened_is_the_only_one(place, monkeypatch
     assert 0 < values(found["data"]["metrics"])["accuracy"] < 1
     assert place.server.artifacts(found) >= {"report.html", "model"}
     # A second run in the same shell is not merged into it, and neither is that of another server.
-    sent_to = Tracking(place.server.uri, str(place.unsent), place.name, {})
+    sent_to = TrackingServer(place.server.uri, str(place.unsent), place.name, {})
     for number, other in enumerate([run_id, "0" * 32, "projects/7/runs/9"]):
         monkeypatch.setenv("MLFLOW_RUN_ID", other)
         track(sent_to, collect(dataclasses.replace(run, id=f"B{number}")))

@@ -90,7 +90,7 @@ def test_each_of_many_classes_has_counts_of_its_own():
 @pytest.mark.parametrize(("label", "task"), [(2, "ab"), (-1, "ab"), (5, "abcde"), (10**12, "abc")])
 def test_a_label_of_no_class_is_named(label, task):
     last = len(task) - 1
-    line = f"the label {label}, but the labels of the {len(task)} classes are 0 to {last}; write"
+    line = f"the label {label}, but the labels of the {len(task)} classes are 0 to {last}; run"
     with pytest.raises(InputError, match=line):
         counted((last, [1]), (label, [2]), (0, []), task=Labels(tuple(task)))
 
@@ -108,7 +108,7 @@ def test_the_ngrams_of_many_classes_are_counted_by_the_rows_of_the_model(monkeyp
 @pytest.mark.parametrize("ids", [[0, 4], [-1]])
 def test_an_ngram_of_other_buckets_is_an_error(ids):
     with pytest.raises(
-        InputError, match=f"n-gram {ids[-1]}, but .* are 0 to 3; write the Examples"
+        InputError, match=f"n-gram {ids[-1]}, but .* are 0 to 3; run once with --set cache=false"
     ):
         counted((0, [3]), (1, ids))
 

@@ -420,7 +420,7 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path, name, content, why):
 def test_an_archive_without_files_of_texts_is_named(tmp_path, members):
     folder = write(tmp_path, a__zip=zipped(members), b__csv=reviews())
     with pytest.raises(InputError, match=r"a\.zip is a zip archive without files of") as error:
-        convert_folder(str(folder), tmp_path / "new", 0.0, print)
+        convert_folder(str(folder), tmp_path / "new", print)
     assert str(tmp_path / "new") not in str(error.value)
     assert not (tmp_path / "new").exists()
 
@@ -510,6 +510,6 @@ def test_a_new_folder_inside_of_the_input_is_refused(tmp_path):
     (tmp_path / "link").symlink_to(folder)
     for base, target in ((folder, folder / "new"), (tmp_path / "link", folder / "a" / "b")):
         with pytest.raises(ConfigError, match=f"^{target} is inside of {base}; write a folder "):
-            convert_folder(str(base), target, 0.0, print)
+            convert_folder(str(base), target, print)
         assert list(folder.iterdir()) == [folder / "a.txt"]
-    assert convert_folder(str(folder / "a.txt"), folder / "new", 0.0, print) == 1
+    assert convert_folder(str(folder / "a.txt"), folder / "new", print) == 1

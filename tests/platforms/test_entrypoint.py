@@ -17,7 +17,7 @@ from cli.init import create_project
 from components.properties import COMPONENT_FILE, TRACKING
 from components.review_example_gen.inputs import Options
 from components.run_report import tracking
-from components.run_report.tracking import Tracking
+from components.run_report.tracking import TrackingServer
 from core.errors import InputError
 from pipeline.project import component_files
 from platforms import entrypoint
@@ -193,8 +193,8 @@ def test_a_run_without_a_pipeline_root_of_its_own_is_one_line(monkeypatch, capsy
 
 
 def test_an_image_without_mlflow_is_one_line_at_the_first_step(monkeypatch, capsys, tmp_path):
-    tracked = json.dumps(Tracking("http://mlflow:5000", str(tmp_path), "reviews", {}))
-    monkeypatch.setenv(TRACKING, tracked)
+    tracked = TrackingServer("http://mlflow:5000", str(tmp_path), "reviews", {})
+    monkeypatch.setenv(TRACKING, tracked.to_json())
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "mlflow", None)
     assert run_main(monkeypatch, Mock()) == 2
@@ -224,9 +224,8 @@ def test_a_component_without_outputs_succeeds(monkeypatch, tmp_path):
 def test_the_failure_of_a_component_without_outputs_keeps_its_cause(
     monkeypatch, capsys, log, tmp_path, folder, run_id
 ):
-    monkeypatch.setenv(
-        TRACKING, json.dumps(Tracking("http://mlflow:5000", str(tmp_path), "reviews", {}))
-    )
+    tracked = TrackingServer("http://mlflow:5000", str(tmp_path), "reviews", {})
+    monkeypatch.setenv(TRACKING, tracked.to_json())
     monkeypatch.setattr(tracking, "check_client", lambda: None)
     # MLflow fails too, with any error.
     track = Mock(side_effect=OSError("the disk is full"))

@@ -20,6 +20,8 @@ LOST_PEER = 138
 this code for errors that a restart can fix."""
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 """The exit code of a process ended by SIGTERM, by the convention of shells."""
+RUN_AGAIN = "run again to continue from the last checkpoint"
+"""The remedy for a training that ended before its model was exported."""
 
 _TYPES = frozenset(("UnavailableError", "AbortedError", "DeadlineExceededError", "CancelledError"))
 """TensorFlow's errors that the program, its settings or its data never cause. An object storage

@@ -151,8 +151,7 @@ class _LocalCluster:
         if first.code == exit_codes.BAD_INPUT:
             return ValueError(first.error)
         return TrainingFailed(
-            f"{first.name} {first.outcome}; nothing was exported, run again to continue from the "
-            "last checkpoint"
+            f"{first.name} {first.outcome}; nothing was exported, {exits.RUN_AGAIN}"
         )
 
     def _end(self, children: Sequence[Child], seconds: float) -> None:

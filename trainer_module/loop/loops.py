@@ -106,7 +106,7 @@ def keras_loop(
         custom_loop(model, plan, callbacks)
         return
     model.distribute_reduction_method = "first"
-    metrics = EpochMetrics(plan.inputs.epochs, model.means, model.means)
+    metrics = AddEpochMetrics(plan.inputs.epochs, model.means, model.means)
     callbacks = [metrics, plan.curve(plan.inputs.examples_of_step), *callbacks]
     inputs, evaluation = plan.inputs, plan.inputs.eval_dataset()
     for first_step, stop, steps in plan.rounds():
@@ -132,7 +132,7 @@ def custom_loop(
     Arguments and errors are those of `keras_loop`.
     """
     train_steps, test_steps, curve = _executors(model, plan)
-    metrics = EpochMetrics(plan.inputs.epochs, train_steps.means, test_steps.means)
+    metrics = AddEpochMetrics(plan.inputs.epochs, train_steps.means, test_steps.means)
     hooks = tf_keras.callbacks.CallbackList([metrics, curve, *callbacks], model=model)
     inputs, evaluation = plan.inputs, plan.inputs.eval_dataset()
 
@@ -171,7 +171,7 @@ LOOPS = {"fit": keras_loop, "custom": custom_loop}
 """`training.loop` -> the loop."""
 
 
-class EpochMetrics(tf_keras.callbacks.Callback):
+class AddEpochMetrics(tf_keras.callbacks.Callback):
     """A callback that adds the metrics of all steps and replicas to the logs of an epoch.
 
     This callback must precede the callbacks that read these logs.

@@ -25,7 +25,7 @@ from preprocessing.reading.columns import (
     names_in_lower_case,
 )
 from preprocessing.reading.formats import RowReader
-from preprocessing.reading.formats.csv_records import RETURNS, Lines, head_records, records_of
+from preprocessing.reading.formats.csv_records import RETURNS, RecordLines, head_records, records_of
 from preprocessing.reading.labels import WORDS, LabelReader
 from preprocessing.reading.records import (
     BROKEN_CSV,
@@ -198,7 +198,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
         dialect = dialect._replace(escapes=f"{dialect.escapes}n")
         escaped = False
     is_under_header = False
-    lines = Lines(stream, dialect)
+    lines = RecordLines(stream, dialect)
     labels = LabelReader(replace(layout, collected=None))
     # With other tasks than sentiment a file is read twice, at first without the meaning of labels.
     is_first_pass = layout.collected is not None and layout.label_scale == WORDS

@@ -82,7 +82,7 @@ class OpenQuote(Rejected):
     """A line that is rejected because its quote is not closed."""
 
 
-class Lines:
+class RecordLines:
     """The lines for a csv.reader, which can return to the second line of the current record.
 
     Args:
@@ -248,11 +248,11 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
       stream: the content of the file.
       dialect: the syntax of the file.
     """
-    return records_of(Lines(stream, dialect), dialect)
+    return records_of(RecordLines(stream, dialect), dialect)
 
 
 def records_of(
-    lines: Lines, dialect: Dialect, is_review: Callable[[list[str]], bool] | None = None
+    lines: RecordLines, dialect: Dialect, is_review: Callable[[list[str]], bool] | None = None
 ) -> Iterator[tuple[int, list[str]] | Rejected]:
     """Yield what `csv_records` yields.
 

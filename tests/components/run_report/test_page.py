@@ -15,7 +15,8 @@ from components.run_report.content import collect
 from components.run_report.history import Run
 from components.run_report.input_data import read_input
 from components.run_report.page import render
-from components.run_report.summary import verdict
+from components.run_report.summary import decision
+from components.run_report.verdict import judge
 from components.serving_check.results import CheckResults
 from preprocessing.labels import LABELS_FILE
 from tests.components.run_report.artifacts import (
@@ -238,11 +239,11 @@ def test_the_verdict_has_the_number_that_decided_it(content):
         settings=Evaluation(min_accuracy=0.9, max_accuracy_drop=0.1)
     )
     blessed = content._replace(check=None, training=None, evaluation=reached)
-    assert verdict(blessed).explanation == (
+    assert judge(decision(blessed)).explanation == (
         "Accuracy is 0.9100, evaluation.min_accuracy requires 0.9."
     )
     missed = content._replace(check=None, run=dataclasses.replace(content.run, blessed=False))
-    assert verdict(missed).explanation == (
+    assert judge(decision(missed)).explanation == (
         "Accuracy is 0.9100, evaluation.min_accuracy requires 0.95."
     )
 

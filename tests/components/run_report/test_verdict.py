@@ -5,7 +5,7 @@ import math
 import pytest
 
 from components.evaluator.gates import Check, deciding
-from components.run_report.verdict import Decision, judge
+from components.run_report.verdict import UNFINISHED, Decision, judge
 
 ACCURACY = Check("accuracy is 0.9669, evaluation.min_accuracy requires 0.7", True, 0.2669)
 RECALL = Check("recall is 0.5000 (5 of 10), evaluation.min_class_recall requires 0.4", True, 0.1)
@@ -57,3 +57,18 @@ def test_missed_thresholds_decide_or_the_one_that_was_nearly_missed(checks, foun
 def test_the_sentence_contains_the_figure_that_decided(decision, sentence, is_good):
     verdict = judge(decision)
     assert (verdict.sentence, verdict.is_good) == (sentence, is_good)
+
+
+@pytest.mark.parametrize(
+    ("decision", "result"),
+    [
+        (Decision(True, pushed=True, error="boom"), "failed"),
+        (Decision(None), UNFINISHED),
+        (Decision(False, refused="too slow"), "not blessed"),
+        (Decision(True, refused="too slow"), "refused"),
+        (Decision(True, pushed=True), "pushed"),
+        (Decision(True), "blessed"),
+    ],
+)
+def test_the_first_reason_of_a_run_is_its_result(decision, result):
+    assert decision.result == result

@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import InputError
-from platforms.flink.failures import FlinkError, cause, java_cause
+from platforms.flink.failures import FlinkError, java_cause, worker_error
 
 OF_A_WORKER = """\
 java.util.concurrent.ExecutionException: java.lang.RuntimeException: Error received from SDK \
@@ -23,7 +23,7 @@ harness for instruction 4: Traceback (most recent call last):
     ],
 )
 def test_an_error_of_ours_keeps_its_class_and_any_other_is_named(error, kind, text):
-    found = cause(OF_A_WORKER.format(error=error))
+    found = worker_error(OF_A_WORKER.format(error=error))
     assert (type(found), str(found)) == (kind, text)
 
 

@@ -15,9 +15,10 @@ from pathlib import Path
 import uvicorn
 
 from serving.rest.limits import Limits
+from serving.rest.listener import open_socket
 from serving.rest.metrics import Metrics
 from serving.rest.server import uvicorn_config
-from serving.rest.settings import Server, open_socket
+from serving.rest.settings import Server
 from serving.rest.versions import ServedVersions
 from tests.waiting import wait
 

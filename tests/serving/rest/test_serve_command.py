@@ -16,7 +16,8 @@ import pytest
 
 from core.errors import ConfigError
 from serving.rest.announced import addresses
-from serving.rest.settings import Server, listen, open_socket
+from serving.rest.listener import listen, open_socket
+from serving.rest.settings import Server
 from tests.loaded import run_command
 from tests.serving.rest.models import push
 from tests.serving.rest.running import COMMAND, PREDICT, serving
@@ -67,7 +68,8 @@ def test_sigterm_completes_accepted_requests(server, root, number):
 SIGTERM_WHEN_READY = """
 import os, signal, sys
 from serving.rest.server import serve
-from serving.rest.settings import Server, open_socket
+from serving.rest.listener import open_socket
+from serving.rest.settings import Server
 
 serve(sys.argv[1], open_socket(Server(port=0)), lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 """
