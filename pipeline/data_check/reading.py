@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from components.line_counts import SPLITS, LineCounts, class_problem, repetition_problem
+from components.line_counts import (
+    ONE_CLASS_REMEDY,
+    SPLITS,
+    LineCounts,
+    class_problem,
+    repetition_problem,
+)
 from components.review_example_gen.acceptance import check_counts
 from components.review_example_gen.classes import check_classes
 from components.review_example_gen.spans import PRIORITIES, Input, check_spans
@@ -247,7 +253,7 @@ def _check_splits(reading: Reading, attempt: Attempt) -> None:
     if found:
         texts = reading.texts
         repetition = repetition_problem(texts.number, texts.number - texts.duplicates)
-        remedy = "add lines, or set data.columns.label to the column of the labels"
         raise InputError(
-            f"each split requires lines of two classes: {'; '.join(found)}; {repetition or remedy}"
+            f"each split requires lines of two classes: {'; '.join(found)}; "
+            f"{repetition or ONE_CLASS_REMEDY}"
         )
