@@ -54,8 +54,7 @@ def serve(
             from serving.rest.server import serve as serve_models
     sample = None
     if address.sample_folder:
-        # `amazon-reviews watch` reads the column of the texts from the same settings.
-        sample = RequestSample(address, settings.data.columns.get("text") or "text")
+        sample = RequestSample(address, settings.data.columns)
         sample.prepare()
     _log_to_stderr()
 

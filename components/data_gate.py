@@ -18,7 +18,7 @@ from tfx.utils import io_utils
 
 from components.artifacts import CheckedData
 from components.evaluator.thresholds import check_names
-from components.line_counts import class_problem, repetition_problem
+from components.line_counts import ONE_CLASS_REMEDY, class_problem, repetition_problem
 from core.errors import InputError, write_again
 from preprocessing import features
 from preprocessing.labels import Labels, read_labels
@@ -58,13 +58,18 @@ def DataGate(
     labels = read_labels(examples.uri)
     for setting, names in json.loads(named_classes).items():
         check_names(setting, names, labels.names)
-    found = []
+    found: list[str] = []
+    of_one_class: list[str] = []
     for split in splits:
         found += read_anomalies(anomalies.uri, split)
         counts = class_counts(statistics.uri, split, labels)
-        found += filter(None, [class_problem(split, counts, labels.noun)])
-    if found:
-        found += filter(None, [_repetition(statistics.uri, splits)])
+        of_one_class += filter(None, [class_problem(split, counts, labels.noun)])
+    if found or of_one_class:
+        found += of_one_class
+        if repetition := _repetition(statistics.uri, splits):
+            found.append(repetition)
+        elif of_one_class:
+            found.append(f"each split requires {labels.noun}s of two classes: {ONE_CLASS_REMEDY}")
         raise InputError("the data does not fit the schema: " + "; ".join(found))
     record = json.dumps({"splits": splits, "anomalies": 0})
     io_utils.write_string_file(os.path.join(checked.uri, "checked.json"), record)

@@ -21,7 +21,7 @@ from core.errors import InputError
 from examples.held_out import ORIGIN_FILE, HeldOut, held_out, read_origin
 from preprocessing import features
 from preprocessing.labels import Labels, model_labels
-from preprocessing.reading.listing import listed
+from preprocessing.reading.listing import joined, listed
 from trainer_module import models
 from trainer_module.loop.finite import not_finite
 from trainer_module.settings import TrainingJob
@@ -187,7 +187,8 @@ def warm_start(
     theirs = _completed(theirs, job)
     ours = origin(job, feature_names)
     if different := _differences(theirs, ours):
-        return f"{' and '.join(different)} differs between this training and {job.base_model}"
+        verb = "differs" if len(different) == 1 else "differ"
+        return f"{joined(different)} {verb} between this training and {job.base_model}"
     base = tf.saved_model.load(job.base_model)
     # The code of a model may have changed since, especially that of a user's project.
     before, now = (

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from components.line_counts import (
+    ONE_CLASS_REMEDY,
     SPLITS,
     LineCounts,
     RejectedLine,
@@ -234,7 +235,7 @@ def _check_splits(reading: Reading, attempt: Attempt) -> None:
     if found:
         texts = reading.texts
         repetition = repetition_problem(texts.number, texts.number - texts.duplicates)
-        remedy = "add lines, or set data.columns.label to the column of the labels"
         raise InputError(
-            f"each split requires lines of two classes: {'; '.join(found)}; {repetition or remedy}"
+            f"each split requires lines of two classes: {'; '.join(found)}; "
+            f"{repetition or ONE_CLASS_REMEDY}"
         )

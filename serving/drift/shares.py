@@ -92,7 +92,7 @@ def drop_p_value(old: tuple[int, int], new: tuple[int, int]) -> float:
 def label_p_value(old: np.ndarray, new: np.ndarray) -> float:
     """Return the p-value of Pearson's chi-squared test that all classes have equal shares.
 
-    Classes that are too rare for the test count as one class.
+    Neighbouring classes that are too rare for the test count as one class, see `_groups`.
 
     Args:
       old: the number of reviews of each class, of the reference, int64 [classes].
@@ -102,14 +102,40 @@ def label_p_value(old: np.ndarray, new: np.ndarray) -> float:
       1 if there are fewer than two classes.
     """
     table = np.array([old, new])
-    total = table.sum(axis=0)
-    expected = total * min(old.sum(), new.sum()) / table.sum()
-    is_rare = expected < _LEAST_EXPECTED
-    joined = np.column_stack([table[:, ~is_rare], table[:, is_rare].sum(axis=1)])
+    expected = table.sum(axis=0) * min(old.sum(), new.sum()) / table.sum()
+    groups = _groups(expected)
+    joined = np.array([np.bincount(groups, weights=counts) for counts in table])
     joined = joined[:, joined.sum(axis=0) > 0]
     if joined.shape[1] < 2:
         return 1.0
     return float(chi2_contingency(joined).pvalue)
+
+
+def _groups(expected: np.ndarray) -> np.ndarray:
+    """Return the group of each class, int64 [classes].
+
+    A class that is frequent enough for the test is a group of its own. Rare ones form groups that
+    are just frequent enough: if all of many classes are rare and formed one group, the test would
+    find no change of their shares.
+
+    Args:
+      expected: the expected number of reviews of each class in the smaller sample. The groups
+        depend on nothing else, so they do not change the distribution of the statistic.
+    """
+    is_rare = expected < _LEAST_EXPECTED
+    groups = np.zeros(len(expected), np.int64)
+    last, size = 0, 0.0
+    for label in np.flatnonzero(is_rare).tolist():
+        if size >= _LEAST_EXPECTED:
+            last, size = last + 1, 0.0
+        groups[label] = last
+        size += expected[label]
+    if last and size < _LEAST_EXPECTED:
+        # The rest joins the group before it.
+        last -= 1
+        groups = np.minimum(groups, last)
+    groups[~is_rare] = last + 1 + np.arange(np.count_nonzero(~is_rare))
+    return groups
 
 
 def alarms(p_values: Mapping[str, float], level: float) -> frozenset[str]:

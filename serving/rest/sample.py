@@ -14,9 +14,10 @@ import os
 import random
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from core.errors import ConfigError
+from preprocessing.features import LABEL, TEXT
 from serving.rest.settings import Server
 
 _PREFIX = "requests-"
@@ -34,15 +35,19 @@ class RequestSample:
 
     Args:
       settings: `sample_folder`, which is set, `sample_texts` and `sample_days`.
-      column: the key of the texts in the files.
+      columns: `data.columns`, by which `watch` reads the files.
     """
 
-    def __init__(self, settings: Server, column: str):
+    def __init__(self, settings: Server, columns: Mapping[str, str | None]):
         assert settings.sample_folder is not None
         self._folder = settings.sample_folder
         self._most = settings.sample_texts
         self._days = settings.sample_days
-        self._column = column
+        self._column = columns.get(TEXT) or TEXT
+        # `watch` requires each column that the settings name, except that of the labels. The text
+        # of a request includes the title.
+        named = [name for part, name in columns.items() if name and part != LABEL]
+        self._without_text: dict[str, str | None] = dict.fromkeys(named)
         self._random = random.Random()
         self._day = _today()
         self._process = f"{os.getpid()}-{int(datetime.datetime.now().timestamp())}"
@@ -109,7 +114,8 @@ class RequestSample:
         try:
             with open(descriptor, "w", encoding="utf-8") as file:
                 for text in self._texts:
-                    file.write(json.dumps({self._column: text}, ensure_ascii=False) + "\n")
+                    record = {**self._without_text, self._column: text}
+                    file.write(json.dumps(record, ensure_ascii=False) + "\n")
             os.replace(path, os.path.join(self._folder, name))
         except OSError:
             os.remove(path)

@@ -85,6 +85,11 @@ def test_weights_of_another_model_are_not_used_and_the_difference_is_named(recor
     assert differences(model="text_cnn").startswith("model (ngram_linear, now text_cnn) differs")
     text = differences(hyperparameters={"scale_floor": 0.5})
     assert text.startswith("hyperparameters.scale_floor (0.3, now 0.5) differs between")
+    text = differences(hyperparameters={"scale_floor": 0.5, "length_power": 0.2})
+    assert text.startswith(
+        "hyperparameters.length_power (0.5, now 0.2), hyperparameters.scale_floor (0.3, now 0.5) "
+        "differ between this training"
+    )
 
 
 def test_weights_that_may_have_seen_the_test_split_are_not_used(records, tmp_path, monkeypatch):

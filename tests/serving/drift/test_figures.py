@@ -154,6 +154,19 @@ def test_rare_classes_are_tested_together():
     )
 
 
+def test_many_classes_that_are_all_rare_are_tested_in_groups():
+    old = np.full(77, 40)
+    only_one = np.bincount(np.full(100, 5), minlength=77)
+    assert shares.label_p_value(old, only_one) < 1e-20
+    random = np.random.default_rng(8)
+    p_values = [
+        shares.label_p_value(random.multinomial(3000, old / old.sum()), new)
+        for new in random.multinomial(100, old / old.sum(), size=400)
+    ]
+    assert 0.45 < np.mean(p_values) < 0.55
+    assert np.mean(np.array(p_values) <= 0.05) < 0.08
+
+
 def test_the_level_is_that_of_all_tests_together():
     p_values = {"a": 0.012, "b": 0.02, "c": 0.04, "d": 0.5}
     assert shares.alarms(p_values, 0.05) == {"a"}  # 0.02 > 0.05 / 3

@@ -9,6 +9,9 @@ import stat
 import pytest
 
 from core.errors import ConfigError
+from preprocessing.labels import SENTIMENT
+from preprocessing.reading.records import ReadOptions
+from serving.drift.new_reviews import read_new_reviews
 from serving.rest import sample
 from serving.rest.sample import RequestSample
 from serving.rest.settings import Server
@@ -28,7 +31,7 @@ def kept(folder):
 
 
 def make(folder, **settings):
-    made = RequestSample(Server(sample_folder=str(folder), **settings), "text")
+    made = RequestSample(Server(sample_folder=str(folder), **settings), {})
     made.prepare()
     return made
 
@@ -73,6 +76,26 @@ def test_a_day_has_a_file_and_old_ones_are_removed(tmp_path, monkeypatch):
     assert names == {"mine.jsonl", f"requests-{TODAY}.jsonl", f"requests-{tomorrow}.jsonl"}
     [file] = tmp_path.glob(f"requests-{tomorrow}-*")
     assert json.loads(file.read_text()) == {"text": "tomorrow"}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"label": "topic", "title": "subject", "text": "body"},
+        {"title": "subject"},
+        {"label": "topic", "text": "body"},
+        {"title": None, "text": "body"},
+        {"label": "topic"},
+    ],
+)
+def test_watch_reads_the_sample_with_the_columns_of_the_settings(tmp_path, columns):
+    found = RequestSample(Server(sample_folder=str(tmp_path)), columns)
+    texts = [f"great phone: number {n}".encode() for n in range(30)]
+    found.add(texts)
+    found.write()
+    new = read_new_reviews([str(tmp_path)], ReadOptions(columns=columns), SENTIMENT)
+    assert sorted(new.texts) == sorted(texts)
+    assert new.labels is None
 
 
 def test_a_folder_that_cannot_be_written_is_a_setting_to_correct(tmp_path):
