@@ -88,13 +88,16 @@ def last_pushed_model(config: PipelineConfig) -> str:
 
     Raises:
       InputError: there is no complete model.
-      ConfigError: the folder cannot be read, or its bucket requires credentials.
+      ConfigError: the folder cannot be read, its bucket requires credentials, or it is on a volume
+        that this machine does not mount.
     """
     from core.errors import ConfigError
+    from pipeline.destinations import check_mounted
     from platforms.google_cloud.api import find_credentials
     from serving.versions import newest_complete
 
     serving = config.paths.serving
+    check_mounted(config)
     if is_bucket(serving):
         find_credentials("paths.serving", serving)
     try:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 
 
@@ -61,3 +63,23 @@ def destination_paths(config: PipelineConfig) -> dict[str, str]:
     """Return setting -> path of everything that the destination of a push reads and writes."""
     row = DESTINATIONS[config.push.destination]
     return {key: attrgetter(key)(config) for key in row.paths}
+
+
+def check_mounted(config: PipelineConfig) -> None:
+    """Check that this machine mounts the volume of the cluster that has the pushed models.
+
+    Without the volume its folder is missing, which is not the same as a folder without models.
+
+    Raises:
+      ConfigError: a path of the destination is on `kubeflow.volume`, and there is no such mount.
+    """
+    volume = config.kubeflow.volume
+    if volume is None or os.path.isdir(volume.mount):
+        return
+    for key, path in destination_paths(config).items():
+        if f"{path}/".startswith(f"{volume.mount}/"):
+            raise ConfigError(
+                f"{key}: {path} is on kubeflow.volume, and this machine has no folder "
+                f"{volume.mount}; run the command in a pod with the volume, see "
+                "docs/how-to/kubeflow.md"
+            )

@@ -9,7 +9,7 @@ from components.destination import Destination, PushedModel, make_destination
 from components.run_report.history import Run
 from core.errors import ConfigError, InputError, storage_errors
 from pipeline.config import PipelineConfig
-from pipeline.destinations import destination_json
+from pipeline.destinations import check_mounted, destination_json
 from platforms.local.runs import all_runs
 
 
@@ -42,8 +42,10 @@ def opened_destination(config: PipelineConfig) -> Iterator[Destination]:
     """Yield the destination of the push, and convert its errors within the context.
 
     Raises:
-      ConfigError: the destination cannot be read or written.
+      ConfigError: the destination cannot be read or written, or is on a volume that this machine
+        does not mount.
     """
+    check_mounted(config)
     destination = make_destination(destination_json(config))
     try:
         yield destination

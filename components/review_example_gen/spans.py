@@ -16,11 +16,12 @@ from core.errors import InputError
 from preprocessing.reading.files import (
     NoFilesError,
     SourceFile,
+    find_file,
     find_left_out,
     find_sources,
     relative_path,
 )
-from preprocessing.reading.folders import find_file, list_below
+from preprocessing.reading.folders import list_below
 from preprocessing.reading.listing import joined, short
 from preprocessing.reading.span_pattern import NEWEST, SpanPattern, spans_of
 

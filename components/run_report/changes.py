@@ -128,6 +128,7 @@ def what_changed(
     results: Results | None = None,
     answers: Changed | None = None,
     names: tuple[str, str] | None = None,
+    recorded: bool = True,
 ) -> Changes:
     """Return what changed between two runs.
 
@@ -138,6 +139,7 @@ def what_changed(
         another baseline. Then the recorded metrics of both runs are compared.
       answers: the content of `files.read_changed` of the same evaluation.
       names: the names of both runs or models; None: the ids of the runs.
+      recorded: whether there is a record of earlier runs, in which `before` was searched.
     """
     first, second = names or (_run_name(before), _run_name(after))
     compared = results if results and results.baseline else None
@@ -150,7 +152,10 @@ def what_changed(
         labels=results.labels if results else None,
     )
     if before is None:
-        unknown = f"No run in paths.metadata has pushed {first}, so its settings are unknown."
+        reason = "a run on a cluster has no record of earlier runs"
+        if recorded:
+            reason = "no run in paths.metadata has pushed it"
+        unknown = f"The settings of {first} are unknown, because {reason}."
         return replace(changes, unknown=unknown)
     if not before.settings:
         return replace(changes, unknown=f"The settings of {first} were not recorded.")

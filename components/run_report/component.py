@@ -125,7 +125,7 @@ def RunReport(
         pushed_to=_destination(pushed_model),
         span=rejected.get_string_custom_property(NEWEST_SPAN_PROPERTY),
     )
-    earlier = read_earlier(store, run) if store else Earlier()
+    earlier = read_earlier(store, run) if store else Earlier(recorded=False)
     content = collect(run, earlier=earlier)
     on_cluster = not metadata
     file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)

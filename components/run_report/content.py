@@ -118,7 +118,7 @@ def collect(run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS) -> 
         check=read("serving check", read_check, uri("check")),
         problems=problems,
         confusion_texts=read("confusions", files.read_confusions, uri("evaluation")) or {},
-        changes=_changes(run, earlier.served, evaluation, answers),
+        changes=_changes(run, earlier, evaluation, answers),
         recent=earlier.recent,
         drift=read("comparison of the spans", new_span.read, uri("evaluation")),
         model_bytes=read("size of the model", _folder_bytes, model),
@@ -126,12 +126,13 @@ def collect(run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS) -> 
 
 
 def _changes(
-    run: Run, served: Run | None, results: files.Results | None, answers: files.Changed | None
+    run: Run, earlier: Earlier, results: files.Results | None, answers: files.Changed | None
 ) -> Changes | None:
     """Return what changed since the served model; None if there is no other one."""
     if not run.baseline:
         return None
-    return what_changed(served, run, results, answers, (run.baseline, "this model"))
+    names = (run.baseline, "this model")
+    return what_changed(earlier.served, run, results, answers, names, earlier.recorded)
 
 
 def _folder_bytes(folder: str) -> int | None:

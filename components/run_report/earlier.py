@@ -24,10 +24,12 @@ class Earlier(NamedTuple):
     Attributes:
       recent: the last runs before it, the newest first.
       served: the run that pushed the served model; None if it is unknown.
+      recorded: whether there is a record of earlier runs. A cluster has none.
     """
 
     recent: Sequence[Run] = ()
     served: Run | None = None
+    recorded: bool = True
 
 
 def read_earlier(store: MetadataStore, run: Run) -> Earlier:

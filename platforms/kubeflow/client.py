@@ -82,10 +82,20 @@ def _status(api: Api, run_id: str, pods: RunPods) -> Status:
         Task(task.get("display_name") or "", task.get("state") or "", _message(task))
         for task in details.get("task_details") or []
     ]
-    state = run.get("state") or ""
+    state = _state(run)
     waits = [] if state in ENDS else pods.waits()
     errors = pods.errors() if state == "FAILED" else []
     return Status(state, tasks, _message(run), waits, errors)
+
+
+def _state(run: dict[str, Any]) -> str:
+    """Return the state of a run, which is `CANCELED` if the run was cancelled.
+
+    The API calls such a run `FAILED` in the end. Only the history of its states has the difference.
+    """
+    state = run.get("state") or ""
+    history = [each.get("state") for each in run.get("state_history") or []]
+    return "CANCELED" if state == "FAILED" and "CANCELING" in history else state
 
 
 def _message(task_or_run: dict[str, Any]) -> str:

@@ -174,6 +174,7 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
         )
     found = match_files(base, pattern)
     if not found:
+        _refuse_remote_file(base.rstrip("/"))
         raise NoFilesError(
             f"{base} and its subfolders contain no file of texts that matches '{pattern}': set "
             "data.input_base to another folder, or data.splits to folders or globs relative to it "
@@ -184,11 +185,50 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
     return found
 
 
+def find_file(path: str) -> SourceFile | None:
+    """Return the file at a path; None if the path is that of a folder or a prefix.
+
+    Args:
+      path: the path, local or remote.
+
+    Raises:
+      InputError: a remote path cannot be listed.
+    """
+    if not is_url(path):
+        return SourceFile(path, os.path.getsize(path)) if os.path.isfile(path) else None
+    from apache_beam.io.filesystems import FileSystems
+
+    try:
+        [result] = FileSystems.match([glob.escape(path)])
+    except Exception as error:  # every cloud client has exceptions of its own
+        raise InputError(cannot_be_listed(path, error)) from error
+    return next(map(source_of, result.metadata_list), None)
+
+
 def _fetch_hint(pattern: str) -> str:
     """Return the end of the message about the files of Kaggle, which a command downloads."""
     if pattern.endswith(".ft.txt.bz2"):
         return "; `amazon-reviews data fetch` with the same settings downloads Kaggle's files"
     return ""
+
+
+def _refuse_remote_file(path: str) -> None:
+    """Refuse the URL of a file, below which a bucket has no files.
+
+    Args:
+      path: a local folder, or a URL without a slash at its end.
+
+    Raises:
+      InputError: the URL is that of a file, or it cannot be listed.
+    """
+    folder, _, name = path.rpartition("/")
+    # The URL of a bucket has no name below it.
+    if is_url(path) and is_url(folder) and find_file(path):
+        quoted = json.dumps(glob.escape(name), ensure_ascii=False)
+        raise InputError(
+            f"{path} is a file: data.input_base must be its folder, and data.splits can name the "
+            f"file; set data.input_base: {folder} and data.splits: {{train: {quoted}}}"
+        )
 
 
 def _glob_hint(base: str, pattern: str) -> str:

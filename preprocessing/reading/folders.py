@@ -8,27 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from core.errors import InputError
 from core.storage import is_url
-from preprocessing.reading.files import SourceFile, cannot_be_listed, source_of
-
-
-def find_file(path: str) -> SourceFile | None:
-    """Return the file at a path; None if the path is that of a folder or a prefix.
-
-    Args:
-      path: the path, local or remote.
-
-    Raises:
-      InputError: a remote path cannot be listed.
-    """
-    if not is_url(path):
-        return SourceFile(path, os.path.getsize(path)) if os.path.isfile(path) else None
-    from apache_beam.io.filesystems import FileSystems
-
-    try:
-        [result] = FileSystems.match([glob.escape(path)])
-    except Exception as error:  # every cloud client has exceptions of its own
-        raise InputError(cannot_be_listed(path, error)) from error
-    return next(map(source_of, result.metadata_list), None)
+from preprocessing.reading.files import cannot_be_listed
 
 
 def list_below(

@@ -118,9 +118,10 @@ def test_the_answers_are_judged_by_a_sign_test(pair, wrong, right, sentence):
 
 
 def test_a_served_model_without_a_record_is_compared_by_its_answers_alone(pair):
-    changes = what_changed(None, pair[1], EVALUATION, None, ("version 7", "this model"))
+    names = ("version 7", "this model")
+    changes = what_changed(None, pair[1], EVALUATION, None, names)
     assert changes.unknown == (
-        "No run in paths.metadata has pushed version 7, so its settings are unknown."
+        "The settings of version 7 are unknown, because no run in paths.metadata has pushed it."
     )
     assert changes.groups == {}
     assert changes.same_reviews

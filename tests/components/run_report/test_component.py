@@ -9,6 +9,7 @@ from components.artifacts import Classification, KeyFigures
 from components.evaluator.counts import Counts
 from components.evaluator.files import CANDIDATE, WHOLE, Results
 from components.evaluator.thresholds import Evaluation
+from components.properties import BASELINE_PROPERTY
 from components.run_report.component import RunReport, _write_figures
 from preprocessing.labels import Labels
 from tests.components.run_report.artifacts import REVIEWS, write_run
@@ -30,6 +31,7 @@ def execute(folder, reviews):
     }
     for name, artifact in artifacts.items():
         artifact.uri = str(folder / name)
+    artifacts["blessing"].set_string_custom_property(BASELINE_PROPERTY, "version 7")
     RunReport.test_call(name="reviews", epochs=7, **SETTINGS, **artifacts)
     return (folder / "report").read_text(), artifacts["metrics"], artifacts["classification"]
 
@@ -38,6 +40,9 @@ def test_on_a_cluster_the_report_is_the_page_and_the_figures_are_properties(tmp_
     page, metrics, classification = execute(tmp_path, REVIEWS)
     assert "The model is blessed and was not pushed." in page
     assert "accuracy is 0.6667, evaluation.min_accuracy requires 0.8" in page
+    # The person who reads the page has no file paths.metadata.
+    reason = "because a run on a cluster has no record of earlier runs"
+    assert f"The settings of version 7 are unknown, {reason}." in page
     # A parameter of the run has replaced a setting.
     assert len(re.findall(r"training\.epochs</th><td[^>]*>7</td>", page)) == 2
     assert metrics.get_float_custom_property("accuracy") == pytest.approx(2 / 3)

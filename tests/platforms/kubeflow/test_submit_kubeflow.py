@@ -189,6 +189,16 @@ def test_kubeflow_names_what_failed(kubeflow):
     assert kubeflow.lines[-2].endswith(" failed: no quota")
 
 
+def test_a_run_that_is_cancelled_is_not_called_failed(kubeflow):
+    tasks = [kfp_task("ReviewExampleGen", "SUCCEEDED"), kfp_task("Trainer", "FAILED")]
+    history = [{"state": each} for each in ("RUNNING", "CANCELING", "FAILED")]
+    details = {"run_details": {"task_details": tasks}, "state_history": history}
+    kubeflow.server.states = [{"state": "FAILED", **details}]
+    assert kubeflow(wait=True) == 1
+    assert re.fullmatch(r"amazon-reviews-\S+ was cancelled", kubeflow.lines[-2])
+    assert not any("failed: " in line for line in kubeflow.lines)
+
+
 def test_an_unreachable_endpoint(kubeflow, monkeypatch):
     # An endpoint on loopback is not requested from a proxy.
     monkeypatch.setenv("http_proxy", "http://localhost:1")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import shutil
 import subprocess
 
@@ -32,6 +33,21 @@ def call(tmp_path):
         return line.removeprefix("paths.serving: cannot be read or written: ")
 
     return call
+
+
+@pytest.mark.parametrize("words", [["models"], ["rollback"], ["predict", "good"], ["serve"]])
+def test_a_volume_that_this_machine_does_not_mount_is_no_folder_without_models(
+    tmp_path, call, words
+):
+    mount = tmp_path / "volume"
+    serving = mount / "serving"
+    words += ["--set", f"kubeflow.volume={{claim: reviews, mount: {mount}}}"]
+    assert call(*words, serving=serving) == (
+        f"paths.serving: {serving} is on kubeflow.volume, and this machine has no folder {mount}; "
+        "run the command in a pod with the volume, see docs/how-to/kubeflow.md"
+    )
+    mount.mkdir()
+    assert re.search(f"no .*model .*{serving}|{serving}: no .*model", call(*words, serving=serving))
 
 
 def test_the_number_that_a_server_names_is_listed_and_accepted(tmp_path):

@@ -367,6 +367,20 @@ def test_other_file_systems_are_read_through_beam(tmp_path):
         assert stream.read() == b"content"
 
 
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_the_url_of_a_file_is_no_folder_without_files(tmp_path, slash):
+    assert RemoteFileSystem.scheme() == "remote"
+    write(tmp_path, "in/a b[1].csv")
+    base = f"remote:/{tmp_path}/in"
+    with pytest.raises(InputError) as error:
+        find_files(f"{base}/a b[1].csv{slash}", "**")
+    settings = f'set data.input_base: {base} and data.splits: {{train: "a b[[]1].csv"}}'
+    one_line(error, f"{base}/a b[1].csv is a file: data.input_base must be its folder", settings)
+    assert find_files(base, "a b[[]1].csv") == [f"{base}/a b[1].csv"]
+    with pytest.raises(files.NoFilesError):
+        find_files(f"{base}/a", "**")
+
+
 def test_a_file_that_cannot_be_opened_is_an_error(tmp_path):
     os.mkfifo(tmp_path / "pipe")  # opening it would block
     for path, problem in [

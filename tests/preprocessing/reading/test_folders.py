@@ -3,7 +3,8 @@
 import pytest
 
 from core.errors import InputError
-from preprocessing.reading.folders import find_file, list_below
+from preprocessing.reading.files import find_file
+from preprocessing.reading.folders import list_below
 from tests.preprocessing.reading.test_files import RemoteFileSystem
 
 
