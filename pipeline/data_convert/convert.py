@@ -19,6 +19,7 @@ from core.storage import is_url
 from pipeline.data_convert.archives import unpack
 from pipeline.data_convert.encodings import decode, find_change
 from pipeline.data_convert.json_documents import read_records, write_lines
+from pipeline.data_convert.label_files import LabelledFile, find_labelled_files, write_labelled
 from pipeline.data_convert.names import new_names
 from pipeline.data_convert.parts import write_part
 from pipeline.data_convert.text_folders import TextFolders, find_text_folders, write_texts
@@ -31,6 +32,7 @@ from preprocessing.reading.listing import joined
 from preprocessing.reading.open_files import open_bytes, open_raw
 
 TEXTS, LINES = "folders with a text in each file", "files with a text on each line"
+LABELLED = "files with a text on each line and files with the labels of these lines"
 _SHOWN = 4
 _MOST_FILES = 300
 
@@ -120,9 +122,12 @@ class Converter:
         """
         names = [(file, relative_path(base, file.path)) for file in files]
         new = new_names([name for _, name in names])
-        folders = find_text_folders(names)
-        inside = {file.path for each in folders for file in each.files}
-        found = [self._texts(base, each, new) for each in folders]
+        labelled = find_labelled_files(names)
+        inside = {file.path for each in labelled for file in each.files}
+        folders = find_text_folders([one for one in names if one[0].path not in inside])
+        inside.update(file.path for each in folders for file in each.files)
+        found = [self._labelled(base, each, new) for each in labelled]
+        found += [self._texts(base, each, new) for each in folders]
         others = [one for one in names if one[0].path not in inside]
         plain = [
             Output(file, new[name], file.path, name, size=file.size)
@@ -227,25 +232,55 @@ class Converter:
 
     def _texts(self, base: str, folders: TextFolders, new: dict[str, str]) -> Output:
         parent = folders.parent
-        plain = os.path.join(parent, folders.name) if folders.name else parent or "texts"
-        name = free_name(plain, ".jsonl", set(new.values()).__contains__)
-        new[name] = name
-        target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(name))
-        try:
-            is_all, error = write_texts(folders, target, self._limits.texts), ""
-        except InputError as damage:
-            is_all, error = False, str(damage)
-            Path(target).write_bytes(b"")  # no columns may be proposed for the texts before
         if folders.by_line:
             shown = joined([relative_path(base, file.path) for file in folders.files], _SHOWN)
         else:
             inside = f"{len(folders.files):,} files in {joined(sorted(folders.labels), _SHOWN)}"
             shown = f"{parent}: {inside}" if parent else inside
-        size = sum(file.size for file in folders.files)
-        file = SourceFile(target, os.path.getsize(target), group=folders.group)
-        source = os.path.join(base, parent)
         what = LINES if folders.by_line else TEXTS
-        return Output(file, name, source, shown, (what,), size, is_all, error)
+        stem = os.path.join(parent, folders.name) if folders.name else parent or "texts"
+        write = partial(write_texts, folders, most=self._limits.texts)
+        return self._lines_of(base, folders, stem, new, write)._replace(
+            shown=shown, changes=(what,)
+        )
+
+    def _labelled(self, base: str, given: LabelledFile, new: dict[str, str]) -> Output:
+        shown = joined([relative_path(base, file.path) for file in given.files], _SHOWN)
+        stem = os.path.join(given.parent, given.name)
+        write = partial(write_labelled, given)
+        return self._lines_of(base, given, stem, new, write)._replace(
+            shown=shown, changes=(LABELLED,)
+        )
+
+    def _lines_of(
+        self,
+        base: str,
+        given: TextFolders | LabelledFile,
+        stem: str,
+        new: dict[str, str],
+        write: Callable[[str], bool],
+    ) -> Output:
+        """Return the file of JSON lines that several files become.
+
+        Args:
+          base: the folder of the input.
+          given: the files.
+          stem: the path of the new file below the new folder, without its suffix.
+          new: path of a file -> its path in the new folder. The new file is added.
+          write: writes the file of a path, and returns whether with the whole content.
+        """
+        name = free_name(stem, ".jsonl", set(new.values()).__contains__)
+        new[name] = name
+        target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(name))
+        try:
+            is_all, error = write(target), ""
+        except InputError as damage:
+            is_all, error = False, str(damage)
+            Path(target).write_bytes(b"")  # no columns may be proposed for the texts before
+        size = sum(file.size for file in given.files)
+        file = SourceFile(target, os.path.getsize(target), group=given.group)
+        source = os.path.join(base, given.parent)
+        return Output(file, name, source, name, (), size, is_all, error)
 
 
 def convert_folder(
