@@ -74,6 +74,7 @@ def settle_files(
     columns: dict[str, str] = {}
     problems: list[Problem] = []
     others: list[tuple[SourceFile, InputError]] = []
+    messages = []
     for group in _alike(failing, options):
         _, error, table = group[0]
         message = converted.message(str(error)) + _and_others(len(group), table)
@@ -91,6 +92,7 @@ def settle_files(
         elif good or len(others) + len(group) < len(failing):
             hint = _rename(new) if LABEL in new and TEXT in new else ""
             others += [(item[0], InputError(f"{item[1]}{hint}")) for item in group]
+            messages.append(f"{message}{hint}")
         else:
             problems.append(Problem(message + (_flatten(table, message) if table else "")))
     changes: dict[str, Any] = {"columns": columns} if columns else {}
@@ -106,7 +108,7 @@ def settle_files(
             commands = () if is_url(converted.base) else (_move(converted, file),)
             problems.append(Problem(converted.message(str(error)), commands=commands))
     elif others:
-        problems += [Problem(converted.message(str(error))) for _, error in others]
+        problems += map(Problem, messages)
     return Settled(tuple(good), changes, tuple(problems))
 
 
