@@ -18,7 +18,7 @@ from core.machine import cores
 from core.storage import is_url
 from pipeline.data_convert.archives import unpack
 from pipeline.data_convert.encodings import decode, find_change
-from pipeline.data_convert.json_documents import read_records, write_lines
+from pipeline.data_convert.json_documents import find_splits, read_records, write_lines
 from pipeline.data_convert.label_files import LabelledFile, find_labelled_files, write_labelled
 from pipeline.data_convert.names import new_names
 from pipeline.data_convert.parts import write_part
@@ -163,25 +163,21 @@ class Converter:
                 return [given]
             folder = mkdtemp(dir=self._scratch)
             target = os.path.join(folder, os.path.basename(given.name))
-            is_all: bool | None
             if isinstance(what, str):
                 change = encoding.shown(what)
                 is_all = decode(path, what, target, self._limits.bytes)
             elif what == JSON_DOCUMENT:
-                change = what.name
-                is_all = self._document(path, target)
+                return self._document(given, folder)
             else:
                 return self._unpacked(given, what, folder)
         except InputError as error:
             return [given._replace(error=str(error))]
-        if is_all is None:
-            return [given]
         done = given._replace(
             file=given.file._replace(path=target, size=os.path.getsize(target)),
             changes=(*given.changes, change),
             is_all=given.is_all and is_all,
         )
-        return [done] if what == JSON_DOCUMENT else self._convert(done)
+        return self._convert(done)
 
     def _unpacked(self, given: Output, kind: Kind, folder: str) -> list[Output]:
         limits = self._limits
@@ -205,18 +201,25 @@ class Converter:
             for one in self.convert(folder, files)
         ]
 
-    def _document(self, path: str, target: str) -> bool | None:
-        """Convert a JSON document; return whether all of it; None if it has no records.
+    def _document(self, given: Output, folder: str) -> list[Output]:
+        """Return the records of a JSON document, in a file for each of its splits.
+
+        It is `given` if the document has no records.
+
+        Args:
+          given: the document.
+          folder: an existing empty folder for the new files.
 
         Raises:
           InputError: the document is not valid.
         """
+        path = given.file.path
         with open_bytes(path) as stream:
             try:
                 content = stream.read(self._limits.document)
                 is_all = not stream.read(1)
             except CorruptArchive:
-                return None
+                return [given]
         try:
             records = read_records(content, is_all)
         except (ValueError, RecursionError) as error:
@@ -225,10 +228,25 @@ class Converter:
                 "it again"
             ) from None
         if not records:
-            return None
-        with open(target, "w", encoding="utf-8") as file:
-            write_lines(records, file)
-        return is_all
+            return [given]
+        splits = find_splits(content) if is_all else {}
+        found = []
+        for key, part in (splits or {"": records}).items():
+            name = f"{given.name}/{key}.jsonl" if key else given.name
+            target = os.path.join(folder, os.path.basename(name))
+            with open(target, "w", encoding="utf-8") as file:
+                write_lines(part, file)
+            found.append(
+                given._replace(
+                    file=given.file._replace(path=target, size=os.path.getsize(target)),
+                    name=name,
+                    shown=f"{given.shown}: {key}" if key else given.shown,
+                    size=os.path.getsize(target) if key else given.size,
+                    changes=(*given.changes, JSON_DOCUMENT.name),
+                    is_all=given.is_all and is_all,
+                )
+            )
+        return found
 
     def _texts(self, base: str, folders: TextFolders, new: dict[str, str]) -> Output:
         parent = folders.parent
