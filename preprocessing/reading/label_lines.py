@@ -1,7 +1,8 @@
 """Refuse lines with labels that are neither fastText nor CSV, whose labels would be text.
 
-Published sets have such lines, such as `1 a good film` and `It was a loss.@negative`. Each message
-has the command that writes the lines as fastText does.
+Published sets have such lines, such as `1 a good film`, `LOC:city What is the capital of Peru ?`
+(TREC) and `It was a loss.@negative`. Each message has the command that writes the lines as fastText
+does.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _LABEL_FIRST = (
     r"sed -E 's/^[[:blank:]]*(.*[^[:blank:]])?[[:blank:]]*(__label__[^[:space:]]+)(.*)/\2 \1\3/'"
 )
 """The command that writes the last label of each line before its text."""
-_LABEL = r"(?P<label>positive|negative|neutral|pos|neg|[-+]?\d)"
+_LABEL = r"(?P<label>positive|negative|neutral|pos|neg|[-+]?\d|[a-z]+:[a-z]+)"
 _BEFORE = re.compile(rf"{_LABEL}(?P<mark>[ \t]+)\S.*", re.IGNORECASE | re.DOTALL)
 _BEHIND = re.compile(rf".*\S(?P<mark>[ \t]*[@|,;:#\t][ \t]*){_LABEL}", re.IGNORECASE | re.DOTALL)
 _LEAST = 5
