@@ -127,3 +127,33 @@ def test_several_files_of_labels_are_columns_beside_the_texts(tmp_path):
 def test_other_files_are_not_joined(tmp_path, files):
     check = look(write_all(tmp_path / "in", files), "data.labels=each")
     assert not any("data convert" in command for one in check.problems for command in one.commands)
+
+
+def test_files_of_splits_leave_out_the_others_without_a_command_that_moves_them(tmp_path):
+    """As the Stanford Sentiment Treebank beside its trees."""
+    words = {"train": "ask", "dev": "wonder", "test": "write"}
+    files = {f"trees/{split}.txt": f"(2 ({word}))\n" * 9 for split, word in words.items()}
+    for split, word in words.items():
+        lines = texts(60, word).splitlines()
+        files[f"sst_{split}.txt"] = "".join(
+            f"__label__{n % 3} {line}\n" for n, line in enumerate(lines)
+        )
+    check = look(write_all(tmp_path / "in", files), "data.labels=each")
+    assert check.is_settled
+    assert not any(problem.commands for problem in check.problems)
+    splits = yaml.safe_load(check.settings)["data"]["splits"]
+    assert splits == {"train": "sst_train.txt", "eval": "sst_dev.txt", "test": "sst_test.txt"}
+    assert look_again(tmp_path, check).starts
+
+
+def test_lists_of_texts_require_a_record_for_each_text(tmp_path):
+    """The questions of chatbots are lists beside their intents."""
+    intents = [
+        {"tag": topic, "patterns": [f"i ask about {topic}", "help"], "responses": ["yes"]}
+        for topic in TOPICS
+    ]
+    content = {"intents.json": json.dumps({"intents": intents}, indent=1)}
+    check = look(write_all(tmp_path / "in", content), "data.labels=each")
+    message = check.problems[-1].message
+    assert "`patterns`, `responses`: lists of texts, which no run reads; write a record" in message
+    assert "json_normalize" not in message
