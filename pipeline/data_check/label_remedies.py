@@ -63,7 +63,9 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
         )
     if each.error and not each.is_certain:
         choices.append((EACH_TASK, "more classes than the one at the beginning of a sorted file"))
-    if not each.error and each.names != stars.names and not has_names:
+    if not each.error and each.names == stars.names and not has_names:
+        choices.append((EACH_TASK, "the same classes without an order, such as numbers of topics"))
+    elif not each.error and not has_names:
         choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
     if not sentiment.error and options.task != SENTIMENT_TASK:
         choices.append(({}, "negative and positive"))

@@ -44,3 +44,11 @@ def test_a_rare_class_of_a_mapping_is_left_out_by_a_setting(tmp_path):
         found = yaml.safe_load(check.settings)["data"]["labels"]
         assert found["rare"] is None and found["a"] and found["b"]
         assert look_again(folder, check).starts
+
+
+def test_numbers_of_topics_may_have_no_order(tmp_path):
+    data = "".join(rows(str(number), 40) for number in range(3))
+    [problem] = look(write(tmp_path, a__csv=f"label,text\n{data}")).problems
+    labels = [yaml.safe_load(choice.settings)["data"]["labels"] for choice in problem.choices]
+    assert labels == ["stars", "each"]
+    assert "without an order" in problem.choices[1].meaning
