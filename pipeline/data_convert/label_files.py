@@ -49,7 +49,7 @@ class LabelledFile(NamedTuple):
 
 
 def find_labelled_files(names: Sequence[tuple[SourceFile, str]]) -> list[LabelledFile]:
-    """Return the files of texts whose labels are in files beside them.
+    """Return the files of texts whose labels are the lines of files beside them.
 
     A file of labels has a word such as `labels` in its name, repeats its lines, and has as many as
     the file of texts, in whose name another word may replace this one. Of several such files that
@@ -57,9 +57,6 @@ def find_labelled_files(names: Sequence[tuple[SourceFile, str]]) -> list[Labelle
 
     Args:
       names: the files, each with its path below the folder of the input.
-
-    Raises:
-      InputError: a file cannot be opened.
     """
     folders: dict[tuple[str, str], list[SourceFile]] = {}
     for file, name in names:
@@ -117,10 +114,8 @@ def _is_beside(file: SourceFile, start: str, end: str) -> bool:
 
 def _texts_of(labels: SourceFile, files: Sequence[SourceFile]) -> SourceFile | None:
     """Return the one of some files that has the texts of a file of labels; None if none has."""
-    if not files or not is_text(labels.path):
-        return None
     try:
-        lines = _lines(labels)
+        lines = _lines(labels) if files and is_text(labels.path) else []
         distinct = len(set(lines))
         if len(lines) < _LEAST or 2 * distinct > len(lines):
             return None
@@ -130,7 +125,7 @@ def _texts_of(labels: SourceFile, files: Sequence[SourceFile]) -> SourceFile | N
             if len(texts) == len(lines) and len(set(texts)) > distinct:
                 words[file] = len({word for text in texts for word in text.split()})
     except InputError:
-        return None  # the reader of a run names the damage
+        return None  # the reader of a run names a file that is damaged or cannot be opened
     return max(words, key=words.__getitem__, default=None)
 
 
