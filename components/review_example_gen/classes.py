@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Set
@@ -27,6 +28,9 @@ _FEW = 20
 """Number of labels that are classes even if most of them have one line."""
 _BOOLEANS = (("0", "false"), ("1", "true"))
 """The labels of a column whose type changes, as in files that different programs wrote."""
+_SEPARATOR = re.compile(r"\s*[,;|#+&/]\s*")
+"""What separates several labels in a field."""
+_DECIMAL = re.compile(r"[-+]?\d+,\d+")
 _REMEDY = "add lines, or map the labels in data.labels to another class or to null"
 _NEXT_DAY = "or run again with the next day, whose window has it"
 """The remedy for a class of the newest span of a window that the older ones lack."""
@@ -137,8 +141,33 @@ def _each(found: FoundLabels, column: str) -> Classes:
         for alike in _BOOLEANS
         if set(alike) <= set(labels)
     ]
+    notes += _combined_note(labels, found)
     label_map = {label: index for index, label in enumerate(labels)}
     return Classes(Labels(tuple(labels)), label_map, tuple(notes))
+
+
+def _combined_note(labels: Iterable[str], found: FoundLabels) -> list[str]:
+    """Return a line about labels that combine others, such as `joy,love`; none without them.
+
+    A decimal number such as `4,5` is no combination.
+
+    Args:
+      labels: the labels that are classes of their own.
+      found: all labels.
+    """
+    combined = [
+        label
+        for label in labels
+        if not _DECIMAL.fullmatch(label)
+        and len(parts := _SEPARATOR.split(label)) > 1
+        and all(part in found.lines for part in parts)
+    ]
+    if not combined:
+        return []
+    return [
+        f"{counted(combined, found.totals)} combine other labels, and are different classes, "
+        "because a text has one class; map them to one of the others, or to null, in data.labels"
+    ]
 
 
 def _alike(labels: Iterable[str]) -> list[list[str]]:
@@ -189,6 +218,8 @@ def _mapped(found: FoundLabels, options: ReadOptions, column: str, spans: int) -
     left_out = [label for label in known if options.label_map[label.lower()] is None]
     if left_out:
         notes.append(f"left out: {counted(left_out, found.totals)}")
+    own = {name.lower() for name in options.classes}
+    notes += _combined_note([label for label in known if label.lower() in own], found)
     if absent:
         notes.append(f"data.labels names {listed(absent)}, which no line of this window has")
     others = [label for label in found.lines if label.lower() not in options.label_map]

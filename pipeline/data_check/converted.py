@@ -10,7 +10,7 @@ from typing import Any
 from core.errors import InputError
 from core.files import free_name
 from core.storage import is_url
-from pipeline.data_convert.convert import LINES, LOOK, TEXTS, Converter, Output
+from pipeline.data_convert.convert import LABELLED, LINES, LOOK, TEXTS, Converter, Output
 from pipeline.data_convert.names import SUFFIX
 from preprocessing.reading import globs
 from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP
@@ -138,7 +138,7 @@ class Converted:
             found.setdefault(one.changes[0], {})[name] = None
         parts = []
         for what, names in found.items():
-            is_one = len(names) == 1 and what not in (TEXTS, LINES)
+            is_one = len(names) == 1 and what not in (TEXTS, LINES, LABELLED)
             is_what = f"is {what}" if is_one else f"are {_PLURALS.get(what, what)}"
             parts.append(f"{joined(list(names), _SHOWN)} {is_what}")
         return (

@@ -12,11 +12,12 @@ from typing import Any
 
 from core.errors import InputError
 from core.storage import is_url
-from pipeline.data_check.columns import Candidate, Proposal, nested_columns, propose
+from pipeline.data_check.columns import Candidate, Proposal, nested_columns, propose, values_of
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import Choice, Problem
 from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.settings_file import data_yaml
+from pipeline.data_check.splits import propose_splits
 from preprocessing.reading import globs
 from preprocessing.reading.columns import LABEL, TEXT
 from preprocessing.reading.copies import find_copies
@@ -74,6 +75,7 @@ def settle_files(
     columns: dict[str, str] = {}
     problems: list[Problem] = []
     others: list[tuple[SourceFile, InputError]] = []
+    messages = []
     for group in _alike(failing, options):
         _, error, table = group[0]
         message = converted.message(str(error)) + _and_others(len(group), table)
@@ -91,6 +93,7 @@ def settle_files(
         elif good or len(others) + len(group) < len(failing):
             hint = _rename(new) if LABEL in new and TEXT in new else ""
             others += [(item[0], InputError(f"{item[1]}{hint}")) for item in group]
+            messages.append(f"{message}{hint}")
         else:
             problems.append(Problem(message + (_flatten(table, message) if table else "")))
     changes: dict[str, Any] = {"columns": columns} if columns else {}
@@ -106,7 +109,7 @@ def settle_files(
             commands = () if is_url(converted.base) else (_move(converted, file),)
             problems.append(Problem(converted.message(str(error)), commands=commands))
     elif others:
-        problems += [Problem(converted.message(str(error))) for _, error in others]
+        problems += map(Problem, messages)
     return Settled(tuple(good), changes, tuple(problems))
 
 
@@ -230,6 +233,9 @@ def _leave_out(converted: Converted, good: Sequence[SourceFile]) -> dict[str, An
         for glob in found:
             if {name for name in known if globs.matches(name, glob)} == set(kept):
                 return {"splits": {"train": glob}}
+        splits = propose_splits(kept, set(known) - set(kept))
+        if splits:
+            return {"splits": splits}
     return {}
 
 
@@ -255,10 +261,28 @@ def _flatten(table: Table, message: str) -> str:
       message: the problem, which may name such a column already.
     """
     names = [name for name in nested_columns(table) if f"`{name}`" not in message]
-    if not names:
-        return ""
-    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
-    return (
-        f"; {shown}: objects or lists, which no run reads; write each of their values as a column "
-        "of its own, as pandas' `json_normalize` does"
+    lists = [name for name in names if _has_lists_of_texts(table, name)]
+    objects = [name for name in names if name not in lists]
+    clauses = []
+    for found, what in (
+        (lists, "lists of texts, which no run reads; write a record for each text, as pandas' "
+         "`explode` does"),
+        (objects, "objects or lists, which no run reads; write each of their values as a column "
+         "of its own, as pandas' `json_normalize` does"),
+    ):  # fmt: skip
+        shown = ", ".join(f"`{name}`" for name in found[:_SHOWN])
+        clauses += [f"; {shown}: {what}"] if found else []
+    return "".join(clauses)
+
+
+def _has_lists_of_texts(table: Table, name: str) -> bool:
+    """Return whether each value of a column is a list of texts, such as the questions of an intent.
+
+    Args:
+      table: the first records of the file.
+      name: the name of the column.
+    """
+    values = values_of(table, name)
+    return all(
+        isinstance(value, list) and all(isinstance(text, str) for text in value) for value in values
     )

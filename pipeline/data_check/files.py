@@ -12,7 +12,7 @@ from pipeline.data_check.columns import example, values_of
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import FoundColumn, FoundFile, Role
 from pipeline.data_check.reading import Reading
-from pipeline.data_convert.convert import LINES, TEXTS, Output
+from pipeline.data_convert.convert import LABELLED, LINES, TEXTS, Output
 from preprocessing.reading.choice import survey
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP
@@ -97,7 +97,7 @@ def _encoding(output: Output, layout: Layout | None) -> str:
     """Return the encoding of a file; empty if it is unknown, or the file is no text."""
     if layout and layout.format == "parquet":
         return ""
-    others = {JSON_DOCUMENT.name, TEXTS, LINES, ZIP.name, TAR.name}
+    others = {JSON_DOCUMENT.name, TEXTS, LINES, LABELLED, ZIP.name, TAR.name}
     for change in output.changes:
         if change not in others:
             return change

@@ -63,7 +63,9 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
         )
     if each.error and not each.is_certain:
         choices.append((EACH_TASK, "more classes than the one at the beginning of a sorted file"))
-    if not each.error and each.names != stars.names and not has_names:
+    if not each.error and each.names == stars.names and not has_names:
+        choices.append((EACH_TASK, "the same classes without an order, such as numbers of topics"))
+    elif not each.error and not has_names:
         choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
     if not sentiment.error and options.task != SENTIMENT_TASK:
         choices.append(({}, "negative and positive"))
@@ -179,8 +181,10 @@ def _named_numbers(attempt: Attempt) -> dict[str, int | None]:
     return {number: None if one == NEUTRAL else one for number, one in meanings.items()}
 
 
-def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> dict[str, Any]:
-    """Return `data.labels` that leaves out the classes with few lines.
+def leave_out_rare(
+    attempt: Attempt, lines: Mapping[int, int], least: int, in_train: Mapping[int, int]
+) -> dict[str, Any]:
+    """Return `data.labels` that leaves out the classes with few lines, or with none for training.
 
     It is empty if it would leave out no class, if fewer than two would be left, or if no mapping
     has these classes. A mapping does not distinguish labels that differ only in case. They become
@@ -188,8 +192,9 @@ def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> d
 
     Args:
       attempt: an attempt with a class for each label.
-      totals: index of a class -> number of its lines.
+      lines: index of a class -> number of its lines.
       least: the number of lines that a class requires.
+      in_train: index of a class -> number of its lines in the train split.
     """
     numbered = {layout.class_names for layout in attempt.layouts}
     if len(numbered) > 1:
@@ -199,14 +204,43 @@ def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> d
         alike.setdefault(name.lower(), []).append(index)
     found: dict[str, str | None] = {}
     for indices in alike.values():
-        first = max(indices, key=lambda index: totals.get(index, 0))
-        is_kept = sum(totals.get(index, 0) for index in indices) >= least
+        first = max(indices, key=lambda index: lines.get(index, 0))
+        has_lines = sum(lines.get(index, 0) for index in indices) >= least
+        is_kept = has_lines and any(in_train.get(index) for index in indices)
         for index in indices if any(numbered) else [first]:
             for label in _labels_in_file(attempt, index):
                 found[label] = attempt.names[first] if is_kept else None
     kept = {name for name in found.values() if name}
     # If all classes are kept, the problem is another one.
     return found if 1 < len(kept) < len(attempt.names) and _is_allowed(found) else {}
+
+
+def leave_out_rare_of_mapping(
+    attempt: Attempt,
+    labels: Mapping[str, str | None],
+    lines: Mapping[int, int],
+    least: int,
+    in_train: Mapping[int, int],
+) -> dict[str, Any]:
+    """Return a mapping without the classes with few lines, or with none for training.
+
+    It is empty if it would leave out no class, or if fewer than two would be left.
+
+    Args:
+      attempt: an attempt with the mapping.
+      labels: the mapping: label -> name of its class.
+      lines: index of a class -> number of its lines.
+      least: the number of lines that a class requires.
+      in_train: index of a class -> number of its lines in the train split.
+    """
+    kept = {
+        name
+        for index, name in enumerate(attempt.names)
+        if lines.get(index, 0) >= least and in_train.get(index)
+    }
+    if not 1 < len(kept) < len(attempt.names):
+        return {}
+    return {label: name if name in kept else None for label, name in labels.items()}
 
 
 def _labels_in_file(attempt: Attempt, index: int) -> list[str]:

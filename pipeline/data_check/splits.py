@@ -10,21 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from components.line_counts import SPLITS
 from pipeline.data_check.found import Choice, Problem
 from pipeline.data_check.settings_file import data_yaml
+from pipeline.data_convert.names import SPLIT_WORDS
 from preprocessing.reading import globs
 from preprocessing.reading.files import SourceFile
 
-_WORDS = {
-    "train": "train",
-    "training": "train",
-    "test": "test",
-    "testing": "test",
-    "eval": "eval",
-    "val": "eval",
-    "valid": "eval",
-    "validation": "eval",
-    "dev": "eval",
-}
-"""Word in the name of a file or folder -> its split."""
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -37,7 +26,9 @@ def propose_splits(good: Sequence[str], others: Collection[str]) -> dict[str, st
     """
     groups: dict[str, set[str]] = {}
     for name in good:
-        words = {_WORDS[word]: word for word in _WORD.findall(name.lower()) if word in _WORDS}
+        words = {
+            SPLIT_WORDS[word]: word for word in _WORD.findall(name.lower()) if word in SPLIT_WORDS
+        }
         if len(words) != 1:
             return {}
         groups.setdefault(next(iter(words)), set()).add(name)
@@ -109,6 +100,6 @@ def _globs(names: Sequence[str]) -> Iterator[str]:
         yield f"{prefix}{start}*"
     if folder:
         yield f"{folder}/**"
-    for word in _WORDS:
+    for word in SPLIT_WORDS:
         yield f"**/*{word}*"
         yield f"**/*{word}*/**"

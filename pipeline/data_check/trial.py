@@ -11,7 +11,11 @@ from core.errors import InputError, UserError
 from pipeline.data_check.attempts import REJECTED, Attempt, Attempts
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import Problem
-from pipeline.data_check.label_remedies import leave_out_rare, settle_labels
+from pipeline.data_check.label_remedies import (
+    leave_out_rare,
+    leave_out_rare_of_mapping,
+    settle_labels,
+)
 from pipeline.data_check.reading import Reading, RunInput, read_sample
 from pipeline.data_check.settings_file import data_yaml, with_data
 from pipeline.inputs import input_base, read_options
@@ -19,6 +23,7 @@ from pipeline.named_classes import named_classes
 from preprocessing.reading.records import (
     BAD_LABEL,
     EACH_TASK,
+    MAP_TASK,
     OTHER_SCALE,
     SENTIMENT_TASK,
     STARS_TASK,
@@ -79,7 +84,7 @@ def try_settings(
             attempt = _again(given, attempts, attempt)
             reading, error = _read(given, attempt)
     # A run ends with the first problem, and the changes that settle it may show another one. Each
-    # change allows the loss of more lines, or replaces `each`, so the loop ends.
+    # change allows the loss of more lines, or leaves out classes, so the loop ends.
     while error:
         problem, settings = _problem_of_lines(error, given, attempt, reading, converted)
         problems.append(problem)
@@ -181,8 +186,13 @@ def _problem_of_lines(
         label: sum(of[label] for of in reading.examples_of.values())
         for label in range(len(attempt.names))
     }
-    is_each = attempt.options.task == EACH_TASK
-    labels = leave_out_rare(attempt, totals, len(SPLITS)) if is_each else {}
+    in_train: Mapping[int, int] = reading.examples_of.get("train", {})
+    labels: dict[str, Any] = {}
+    if attempt.options.task == EACH_TASK:
+        labels = leave_out_rare(attempt, totals, len(SPLITS), in_train)
+    mapping = given.config.data.labels
+    if attempt.options.task == MAP_TASK and not isinstance(mapping, str):
+        labels = leave_out_rare_of_mapping(attempt, mapping, totals, len(SPLITS), in_train)
     # A sample may lack lines of a rare class.
     is_blocking = not reading.incomplete or is_other_scale or lost > allowed
     if not labels:

@@ -18,7 +18,8 @@ from core.machine import cores
 from core.storage import is_url
 from pipeline.data_convert.archives import unpack
 from pipeline.data_convert.encodings import decode, find_change
-from pipeline.data_convert.json_documents import read_records, write_lines
+from pipeline.data_convert.json_documents import find_splits, read_records, write_lines
+from pipeline.data_convert.label_files import LabelledFile, find_labelled_files, write_labelled
 from pipeline.data_convert.names import new_names
 from pipeline.data_convert.parts import write_part
 from pipeline.data_convert.text_folders import TextFolders, find_text_folders, write_texts
@@ -31,6 +32,7 @@ from preprocessing.reading.listing import joined
 from preprocessing.reading.open_files import open_bytes, open_raw
 
 TEXTS, LINES = "folders with a text in each file", "files with a text on each line"
+LABELLED = "files with a text on each line and files with the labels of these lines"
 _SHOWN = 4
 _MOST_FILES = 300
 
@@ -120,9 +122,12 @@ class Converter:
         """
         names = [(file, relative_path(base, file.path)) for file in files]
         new = new_names([name for _, name in names])
-        folders = find_text_folders(names)
-        inside = {file.path for each in folders for file in each.files}
-        found = [self._texts(base, each, new) for each in folders]
+        labelled = find_labelled_files(names)
+        inside = {file.path for each in labelled for file in each.files}
+        folders = find_text_folders([one for one in names if one[0].path not in inside])
+        inside.update(file.path for each in folders for file in each.files)
+        found = [self._labelled(base, each, new) for each in labelled]
+        found += [self._texts(base, each, new) for each in folders]
         others = [one for one in names if one[0].path not in inside]
         plain = [
             Output(file, new[name], file.path, name, size=file.size)
@@ -158,25 +163,21 @@ class Converter:
                 return [given]
             folder = mkdtemp(dir=self._scratch)
             target = os.path.join(folder, os.path.basename(given.name))
-            is_all: bool | None
             if isinstance(what, str):
                 change = encoding.shown(what)
                 is_all = decode(path, what, target, self._limits.bytes)
             elif what == JSON_DOCUMENT:
-                change = what.name
-                is_all = self._document(path, target)
+                return self._document(given, folder)
             else:
                 return self._unpacked(given, what, folder)
         except InputError as error:
             return [given._replace(error=str(error))]
-        if is_all is None:
-            return [given]
         done = given._replace(
             file=given.file._replace(path=target, size=os.path.getsize(target)),
             changes=(*given.changes, change),
             is_all=given.is_all and is_all,
         )
-        return [done] if what == JSON_DOCUMENT else self._convert(done)
+        return self._convert(done)
 
     def _unpacked(self, given: Output, kind: Kind, folder: str) -> list[Output]:
         limits = self._limits
@@ -200,18 +201,25 @@ class Converter:
             for one in self.convert(folder, files)
         ]
 
-    def _document(self, path: str, target: str) -> bool | None:
-        """Convert a JSON document; return whether all of it; None if it has no records.
+    def _document(self, given: Output, folder: str) -> list[Output]:
+        """Return the records of a JSON document, in a file for each of its splits.
+
+        It is `given` if the document has no records.
+
+        Args:
+          given: the document.
+          folder: an existing empty folder for the new files.
 
         Raises:
           InputError: the document is not valid.
         """
+        path = given.file.path
         with open_bytes(path) as stream:
             try:
                 content = stream.read(self._limits.document)
                 is_all = not stream.read(1)
             except CorruptArchive:
-                return None
+                return [given]
         try:
             records = read_records(content, is_all)
         except (ValueError, RecursionError) as error:
@@ -220,32 +228,77 @@ class Converter:
                 "it again"
             ) from None
         if not records:
-            return None
-        with open(target, "w", encoding="utf-8") as file:
-            write_lines(records, file)
-        return is_all
+            return [given]
+        splits = find_splits(content) if is_all else {}
+        found = []
+        for key, part in (splits or {"": records}).items():
+            name = f"{given.name}/{key}.jsonl" if key else given.name
+            target = os.path.join(folder, os.path.basename(name))
+            with open(target, "w", encoding="utf-8") as file:
+                write_lines(part, file)
+            found.append(
+                given._replace(
+                    file=given.file._replace(path=target, size=os.path.getsize(target)),
+                    name=name,
+                    shown=f"{given.shown}: {key}" if key else given.shown,
+                    size=os.path.getsize(target) if key else given.size,
+                    changes=(*given.changes, JSON_DOCUMENT.name),
+                    is_all=given.is_all and is_all,
+                )
+            )
+        return found
 
     def _texts(self, base: str, folders: TextFolders, new: dict[str, str]) -> Output:
         parent = folders.parent
-        plain = os.path.join(parent, folders.name) if folders.name else parent or "texts"
-        name = free_name(plain, ".jsonl", set(new.values()).__contains__)
-        new[name] = name
-        target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(name))
-        try:
-            is_all, error = write_texts(folders, target, self._limits.texts), ""
-        except InputError as damage:
-            is_all, error = False, str(damage)
-            Path(target).write_bytes(b"")  # no columns may be proposed for the texts before
         if folders.by_line:
             shown = joined([relative_path(base, file.path) for file in folders.files], _SHOWN)
         else:
             inside = f"{len(folders.files):,} files in {joined(sorted(folders.labels), _SHOWN)}"
             shown = f"{parent}: {inside}" if parent else inside
-        size = sum(file.size for file in folders.files)
-        file = SourceFile(target, os.path.getsize(target), group=folders.group)
-        source = os.path.join(base, parent)
         what = LINES if folders.by_line else TEXTS
-        return Output(file, name, source, shown, (what,), size, is_all, error)
+        stem = os.path.join(parent, folders.name) if folders.name else parent or "texts"
+        write = partial(write_texts, folders, most=self._limits.texts)
+        return self._lines_of(base, folders, stem, new, write)._replace(
+            shown=shown, changes=(what,)
+        )
+
+    def _labelled(self, base: str, given: LabelledFile, new: dict[str, str]) -> Output:
+        shown = joined([relative_path(base, file.path) for file in given.files], _SHOWN)
+        stem = os.path.join(given.parent, given.name)
+        write = partial(write_labelled, given)
+        return self._lines_of(base, given, stem, new, write)._replace(
+            shown=shown, changes=(LABELLED,)
+        )
+
+    def _lines_of(
+        self,
+        base: str,
+        given: TextFolders | LabelledFile,
+        stem: str,
+        new: dict[str, str],
+        write: Callable[[str], bool],
+    ) -> Output:
+        """Return the file of JSON lines that several files become.
+
+        Args:
+          base: the folder of the input.
+          given: the files.
+          stem: the path of the new file below the new folder, without its suffix.
+          new: path of a file -> its path in the new folder. The new file is added.
+          write: writes the file of a path, and returns whether with the whole content.
+        """
+        name = free_name(stem, ".jsonl", set(new.values()).__contains__)
+        new[name] = name
+        target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(name))
+        try:
+            is_all, error = write(target), ""
+        except InputError as damage:
+            is_all, error = False, str(damage)
+            Path(target).write_bytes(b"")  # no columns may be proposed for the texts before
+        size = sum(file.size for file in given.files)
+        file = SourceFile(target, os.path.getsize(target), group=given.group)
+        source = os.path.join(base, given.parent)
+        return Output(file, name, source, name, (), size, is_all, error)
 
 
 def convert_folder(base: str, target: Path, report: Callable[[str], object]) -> int:

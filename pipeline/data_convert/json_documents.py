@@ -1,8 +1,8 @@
 """Find the records of a JSON document, and write them as JSON lines.
 
 A document is a list of objects, also inside of other objects as in the answers of servers, a table
-as pandas writes it, or objects over several lines. A file of such answers, each with a page of
-records on a line of its own, is a document too.
+as pandas writes it, lists of rows, or objects over several lines. A file of such answers, each with
+a page of records on a line of its own, is a document too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
+from pipeline.data_convert.names import SPLIT_WORDS
 from preprocessing.reading.columns import KNOWN_LABELS, KNOWN_TEXTS
 from preprocessing.reading.contents import LISTS
 from preprocessing.reading.formats.jsonl import parse_object
@@ -25,6 +26,8 @@ _LEVELS = 4
 _BLANK = re.compile(r"[\s,]*")
 _ROW = re.compile(rb'\[\s*\[\s*(["\d\[\]{-]|true|false|null)')
 """The beginning of a list of rows. A text may begin with `[[ASIN:`."""
+_KEY, _WORD = re.compile(r"[\w-]+"), re.compile(r"[a-z]+")
+"""A key that is the name of a file of its records, and a word in it."""
 _LIST = re.compile(r"\[\s*(?=\{)")
 
 
@@ -101,6 +104,53 @@ def find_records(values: list[Any]) -> list[dict[str, Any]]:
         return values
     lists = [value for value in values if isinstance(value, list)]
     return _records([one for value in lists for one in value], 1)
+
+
+def find_splits(content: bytes) -> dict[str, list[dict[str, Any]]]:
+    """Return key -> records of a document with records for each of several splits.
+
+    It is empty for another document. CLINC150 has the keys `train`, `oos_train`, `val` and so on.
+
+    Args:
+      content: the whole document in UTF-8, of which `read_records` returns records.
+    """
+    text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(value, dict) or len(value) < 2:
+        return {}
+    if not all(_KEY.fullmatch(key) and _is_split(key) for key in value):
+        return {}
+    found = {key: find_records([records]) for key, records in value.items()}
+    return _with_names(found) if all(found.values()) else {}
+
+
+def _with_names(parts: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the records of two columns without names with the keys `label` and `text`.
+
+    The labels repeat more often than the texts. A part may have one label alone. Other records stay
+    as they are.
+
+    Args:
+      parts: name of a part -> its records.
+    """
+    records = [record for part in parts.values() for record in part]
+    if any(list(record) != ["column1", "column2"] for record in records):
+        return parts
+    if not all(isinstance(value, str) for record in records for value in record.values()):
+        return parts
+    first, second = (len({record[name] for record in records}) for name in records[0])
+    names = ("label", "text") if first < second else ("text", "label")
+    return {
+        key: [dict(zip(names, record.values(), strict=True)) for record in part]
+        for key, part in parts.items()
+    }
+
+
+def _is_split(key: str) -> bool:
+    return any(word in SPLIT_WORDS for word in _WORD.findall(key.lower()))
 
 
 def write_lines(records: list[dict[str, Any]], file: TextIO) -> None:
@@ -184,7 +234,15 @@ def _table(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _without_names(value: Any) -> list[dict[str, Any]]:
-    """Return the records of a list of rows without the names of their columns; otherwise none."""
+    """Return the records of rows without the names of their columns; otherwise none.
+
+    Args:
+      value: a list of rows, or an object of such lists side by side.
+    """
+    if isinstance(value, dict):
+        lists = [_without_names(rows) for rows in value.values() if isinstance(rows, list)]
+        is_alike = all(lists) and len({len(rows[0]) for rows in lists}) == 1
+        return [record for rows in lists for record in rows] if is_alike else []
     is_table = isinstance(value, list) and _are_rows(value)
     if not is_table or not any(isinstance(field, str) for field in value[0]):
         return []

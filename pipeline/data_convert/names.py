@@ -1,4 +1,4 @@
-"""Names of converted files."""
+"""Names of converted files, and words in the names of splits."""
 
 from __future__ import annotations
 
@@ -11,6 +11,18 @@ from core.files import free_name
 
 SUFFIX = re.compile(r"(\.(bz2|gz|zst|zstd|zip|tar|tgz))+$", re.IGNORECASE)
 """The suffixes of archives."""
+SPLIT_WORDS = {
+    "train": "train",
+    "training": "train",
+    "test": "test",
+    "testing": "test",
+    "eval": "eval",
+    "val": "eval",
+    "valid": "eval",
+    "validation": "eval",
+    "dev": "eval",
+}
+"""Word in the name of a file, a folder or a key of a JSON document -> its split."""
 
 
 def new_names(names: Sequence[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from core.errors import InputError
@@ -21,12 +21,13 @@ from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.open_files import open_bytes
 
-_NAME = re.compile(r"(?!part-)[^.]*|.*\.(txt|text|\d+|msg|eml)", re.IGNORECASE)
-"""Names of files with one text. Programs that process data in parts write `part-00000`."""
+_NAME = re.compile(r"(?!part-)[^.]*|.*\.(txt|text|\d+|[\da-f]{32}|msg|eml)", re.IGNORECASE)
+"""Names of files with one text. Programs that process data in parts write `part-00000`. The mails
+of SpamAssassin have a number and their digest, such as `0001.bfc8d64d12b325ff385cca8d07b84288`."""
 _LABELS = {"pos", "neg", "neu", "positive", "negative", "neutral"}
 """Words in the name of a file of lines that are the label of all of them."""
 _WORD = re.compile(r"[^\W_]+")
-_TABLE = re.compile(r".*\.(csv|tsv|json|jsonl|ndjson|parquet|xlsx?)(\.\w+)?", re.IGNORECASE)
+TABLE = re.compile(r".*\.(csv|tsv|json|jsonl|ndjson|parquet|xlsx?)(\.\w+)?", re.IGNORECASE)
 """Names of files with more than a text on each line."""
 _MIN_FILES, _LARGEST = 5, 1 << 18
 """Minimum mean number of files of a label, and the maximum mean size of a text."""
@@ -87,7 +88,7 @@ def _files_of_labels(names: Sequence[tuple[SourceFile, str]]) -> list[TextFolder
     for file, name in names:
         folder, base = os.path.split(name)
         words = [word for word in _WORD.findall(base) if word.lower() in _LABELS]
-        if len(words) != 1 or _TABLE.fullmatch(base):
+        if len(words) != 1 or TABLE.fullmatch(base):
             continue
         rest = base.replace(words[0], "").removesuffix(".txt").strip("-_. ")
         key = (folder, rest, file.group)
@@ -96,7 +97,7 @@ def _files_of_labels(names: Sequence[tuple[SourceFile, str]]) -> list[TextFolder
     return [
         each
         for each in found.values()
-        if len(each.labels) > 1 and all(_is_one_text(file.path) for file in each.files)
+        if len(each.labels) > 1 and all(is_text(file.path) for file in each.files)
     ]
 
 
@@ -130,7 +131,7 @@ def _labelled(folders: TextFolders, step: int) -> Iterator[tuple[str, str]]:
     """
     for label, files in folders.labels.items():
         for source in files[::step]:
-            text = _text(source.path)
+            text = read_text(source.path)
             if not folders.by_line:
                 yield label, text
                 continue
@@ -138,8 +139,11 @@ def _labelled(folders: TextFolders, step: int) -> Iterator[tuple[str, str]]:
             yield from ((label, line) for line in re.split(r"\r?\n", text) if line.strip())
 
 
-def _text(path: str) -> str:
+def read_text(path: str) -> str:
     """Return the content of a file as text.
+
+    Args:
+      path: path or URL of the file.
 
     Raises:
       InputError: the file cannot be opened, or is damaged.
@@ -161,13 +165,34 @@ def _are_texts(folders: TextFolders) -> bool:
     files, labels = folders.files, folders.labels
     if len(labels) < 2 or len(files) < _MIN_FILES * len(labels):
         return False
-    if sum(file.size for file in files) > _LARGEST * len(files):
+    if sum(file.size for file in files) > _LARGEST * len(files) or _are_parts(labels):
         return False
     sample: Iterable[SourceFile] = (one for each in labels.values() for one in each[:_SAMPLE])
-    return all(_is_one_text(file.path) for file in sample)
+    return all(is_text(file.path) for file in sample)
 
 
-def _is_one_text(path: str) -> bool:
+def _are_parts(labels: Mapping[str, Sequence[SourceFile]]) -> bool:
+    """Return whether most files are the parts of a set that each folder has, such as `train.txt`.
+
+    Texts that have the same names in all folders are numbered.
+
+    Args:
+      labels: name of a folder -> its files.
+    """
+    names = [{os.path.basename(file.path) for file in files} for files in labels.values()]
+    parts = [name for name in set.intersection(*names) if not any(map(str.isdecimal, name))]
+    return 2 * len(parts) * len(names) > sum(map(len, names))
+
+
+def is_text(path: str) -> bool:
+    """Return whether a file may be plain text: no document, archive, and no line of a record.
+
+    Args:
+      path: path or URL of the file.
+
+    Raises:
+      InputError: the file cannot be opened.
+    """
     try:
         with open_bytes(path) as stream:
             head = stream.read(1 << 12)

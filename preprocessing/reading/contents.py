@@ -68,6 +68,22 @@ def _pandas(read: str) -> str:
     )
 
 
+_RASA = (
+    'write its intents as CSV, such as with `python3 -c "import csv, re, sys, yaml; '
+    "rows = csv.writer(sys.stdout); rows.writerow(['label', 'text']); "
+    "[rows.writerow([one['intent'], "
+    r"re.sub(r'\[([^]]*)\](\([^)]*\)|\{[^}]*\})', r'\1', line[2:])])"
+    " for one in yaml.safe_load(open('FILE'))['nlu'] if 'intent' in one"
+    " for line in one['examples'].splitlines()]\" > NEW_FILE`, and read only the new file"
+)
+"""The remedy for `nlu.yml`, in whose examples an entity is `[Paris](city)` or `[Paris]{...}`."""
+_RASA_MARKDOWN = (
+    'write its intents as fastText does, such as with `awk \'/^##/ {intent = ""} /^## *intent:/ '
+    '{intent = $0; sub(/^## *intent: */, "", intent); gsub(/[ \\t\\r]+/, "_", intent)} '
+    'intent && sub(/^[ \\t]*[-*] +/, "") {print "__label__" intent " " $0}\' FILE '
+    "| sed -E 's/\\[([^]]*)\\]\\([^)]*\\)/\\1/g' > NEW_FILE`, and read only the new file"
+)
+"""The remedy for `nlu.md`, in whose examples an entity is `[Paris](city)`."""
 _ERROR_OBJECT = (
     rb'(?i)\s*\{\s*("errors?"\s*:\s*[{\["]|"(message|detail|code)"\s*:\s*"'
     rb"(not found|forbidden|unauthorized|bad credentials|access ?denied"
@@ -263,6 +279,16 @@ _KINDS = [
             rb"(?i)\s*(%[^\n]*\n\s*)*@relation\s[^\n]*\n\s*(%[^\n]*\n\s*)*@attribute\s",
             "an ARFF file of Weka",
             _EXPORT,
+        ),
+        (
+            rb"(\s*#[^\n]*\n)*\s*(version:[^\n]*\n\s*)?nlu:\s*- *(intent|lookup|synonym|regex):",
+            "training data of Rasa in YAML",
+            _RASA,
+        ),
+        (
+            rb"(?s)\s*(<!--.*?-->\s*)?## *(intent|lookup|synonym|regex):[^\n]+\n\s*[-*] ",
+            "training data of Rasa in Markdown",
+            _RASA_MARKDOWN,
         ),
         # A list of objects or lists, the documents that pandas writes, and an object on many lines.
         # Each line of a file of JSON lines may begin with a list. A text may begin with `[[ASIN:`.

@@ -109,12 +109,15 @@ def _are_reviews(head: bytes, dialect: Dialect, options: ReadOptions) -> bool:
     """Return whether the first records may be reviews: a label first, and a text last.
 
     The numbers of rows are no labels, because they all differ, and numbers alone are no texts.
+    Lines with 0, 1, 2 and so on are a list of the classes of another file, not ratings.
     """
     records = list(islice(head_records(head, dialect), _RECORDS_INSPECTED))
     records = [record for record in records if len(record) == len(records[0])]
     if len(records) > 1 and all(_NUMBER.fullmatch(record[-1].strip()) for record in records):
         return False
     first = [record[0].strip() for record in records]
+    if len(first) > 2 and first == [str(number) for number in range(len(first))]:
+        return False
     are_numbers = all(map(str.isdecimal, first)) and len(set(first)) == len(first)
     return not are_numbers or all(is_label(field, options) for field in first)
 

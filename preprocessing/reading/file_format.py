@@ -72,7 +72,7 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
     if is_text or not _has_names(head):
         refuse_late_labels(path, lines)
     if is_text:
-        refuse_labels_beside(path, lines, reads_labels=False)
+        refuse_labels_beside(path, lines, head, reads_labels=False)
         return "fasttext"  # plain text, a review on each line
     if fraction:
         return line_format
@@ -80,7 +80,7 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
     has_columns = len(first) > 1 and (options.columns or is_regular(head, dialect))
     if has_columns or _CSV_NAME.fullmatch(path) or find_late_header(head):
         return "csv"  # a missing column is reported later
-    refuse_labels_beside(path, lines, reads_labels=options.reads_labels)
+    refuse_labels_beside(path, lines, head, reads_labels=options.reads_labels)
     raise UnknownFormatError(
         f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
         f"data.format to one of {', '.join(FORMATS)} (fastText: __label__ and a label before each "

@@ -20,6 +20,7 @@ from core.errors import InputError
 from core.files import stream_sha256
 from core.storage import is_bucket, is_url
 from preprocessing.reading import globs, tables
+from preprocessing.reading.listing import joined
 from preprocessing.reading.open_files import open_raw
 from preprocessing.reading.span_pattern import placeholder_hint
 
@@ -33,6 +34,9 @@ _ANNEX = "/.git/annex/objects/"
 """A part of the targets of the links that git-annex has in place of files."""
 _FOLDER_OBJECTS = ("/", "_$folder$")
 """The suffixes of the names of empty objects that represent folders in a bucket."""
+
+_SHOWN = 4
+"""Maximum number of names in a message."""
 
 
 class NoFilesError(InputError):
@@ -180,7 +184,7 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
             "data.input_base to another folder, or data.splits to folders or globs relative to it "
             "(* and ** match no hidden files, READMEs, licences, checksums and backups, and a name "
             "that begins with . or _ only matches a glob that begins so)"
-            f"{_glob_hint(base, pattern)}{_fetch_hint(pattern)}"
+            f"{_name_hint(base, pattern)}{_glob_hint(base, pattern)}{_fetch_hint(pattern)}"
         )
     return found
 
@@ -203,6 +207,19 @@ def find_file(path: str) -> SourceFile | None:
     except Exception as error:  # every cloud client has exceptions of its own
         raise InputError(cannot_be_listed(path, error)) from error
     return next(map(source_of, result.metadata_list), None)
+
+
+def _name_hint(base: str, pattern: str) -> str:
+    """Return a clause about the files that are not read because of their names.
+
+    Raises:
+      InputError: the folder or prefix, or a subfolder, cannot be listed.
+    """
+    names = [relative_path(base, path) for path in find_left_out(base, [pattern])]
+    if not names:
+        return ""
+    shown = joined([shlex.quote(name) for name in names], _SHOWN)
+    return f"; to read {shown}, rename {'it' if len(names) == 1 else 'them'}"
 
 
 def _fetch_hint(pattern: str) -> str:

@@ -189,6 +189,8 @@ def other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
 def _is_data(fields: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     """Return whether a record is a review: names of columns are neither numbers nor texts.
 
+    Nor does another record repeat one, as records repeat a label.
+
     Args:
       fields: the record.
       others: the records behind it.
@@ -198,6 +200,10 @@ def _is_data(fields: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     # Programs that align the columns of a table pad the names of a header with blanks.
     names = [field.strip() for field in fields]
     if any(len(one) > _LONGEST_NAME or "\n" in one or _NUMBER.fullmatch(one) for one in names):
+        return True
+    different = [other for other in others if list(other) != list(fields)]
+    columns = zip(names, *(other for other in different if len(other) == len(fields)), strict=True)
+    if len(different) > 1 and any(name and name in values for name, *values in columns):
         return True
     # The names in a survey may be sentences too, such as `Please rate our service.`
     sentences = [index for index, field in enumerate(fields) if _SENTENCE.fullmatch(field)]
@@ -210,7 +216,8 @@ def _is_data(fields: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
 def _names(records: Sequence[Sequence[str]], options: ReadOptions) -> list[str]:
     """Return names for the columns: `label` for the first with labels, `text` for the longest.
 
-    `text` is another column than `label`, and has other values than numbers.
+    `text` is another column than `label`, and has other values than numbers. Of two columns the
+    other one is `label` if it repeats a value.
     """
     columns = list(zip(*records, strict=True))
     names = [f"column{number}" for number in range(1, len(columns) + 1)]
@@ -223,5 +230,9 @@ def _names(records: Sequence[Sequence[str]], options: ReadOptions) -> list[str]:
             lengths[index] = 0
             break
     if any(lengths):
-        names[lengths.index(max(lengths))] = "text"
+        text = lengths.index(max(lengths))
+        names[text] = "text"
+        other = columns[1 - text] if len(columns) == 2 else ()
+        if "label" not in names and len(set(other)) < len(other):
+            names[1 - text] = "label"
     return names

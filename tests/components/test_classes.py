@@ -121,6 +121,18 @@ def test_labels_that_are_different_numbers_are_not_named():
     assert len(choose("each", {"1,000": 4, "2": 3, "x": 3}).notes) == 1
 
 
+@pytest.mark.parametrize("combined", ["joy,love", "joy; love", "love|joy", "joy#love", "love/joy"])
+def test_labels_that_combine_others_are_named(combined):
+    found = {"joy": 9, "love": 8, combined: 3, "other": 5, "other thing, really": 4}
+    mapping = {label: label for label in found}
+    for labels in ("each", mapping):
+        chosen = choose(labels, found)
+        assert combined in chosen.labels.names
+        assert "(3) combine other labels, and are different classes" in chosen.notes[1]
+    assert len(choose({**mapping, combined: "joy"}, found).notes) == 1
+    assert len(choose("each", {"4": 9, "5": 8, "4,5": 7}).notes) == 1
+
+
 def test_labels_that_are_no_classes_are_one_line():
     assert "no line has a text and a label in the column 'topic'" in error_of("each", {})
     assert "write a single label, such as __label__refund, before each text" in (

@@ -946,3 +946,14 @@ def test_a_record_in_place_of_a_header_is_never_proposed_as_names(tmp_path, sepa
     check = look(folder, "data.labels=each")
     columns = yaml.safe_load(check.settings)["data"]["columns"]
     assert columns == {"label": "Antwort", "text": "Frage"}
+
+
+def test_files_with_the_same_problem_are_one_problem(tmp_path):
+    lines = {f"note{n}__txt": f"a line of note {n}\nand one more\n" * 9 for n in range(30)}
+    pages = {f"page{n}__pdf": "%PDF-1.4\n" * 99 for n in range(2)}
+    check = look(write(tmp_path, **lines, **pages), "data.labels=each")
+    messages = [problem.message for problem in check.problems]
+    assert sorted(message.rpartition(" (")[2] for message in messages) == [
+        "1 more file has the same problem)",
+        "29 more files have the same problem)",
+    ]

@@ -144,6 +144,14 @@ CONTENTS = {
         b'{\n  "citation": "",\n  "description": "",\n  "features": {\n    "text": {',
         b'{\n  "builder_name": "csv",\n  "citation": "",\n',
     ],
+    "training data of Rasa in YAML": [
+        b'version: "3.1"\n\nnlu:\n- intent: greet\n  examples: |\n    - hello\n',
+        b"# our bot\nnlu:\n  - lookup: city\n    examples: |\n      - Lima\n",
+    ],
+    "training data of Rasa in Markdown": [
+        b"## intent:greet\n- hello\n- hi [Bob](name)\n\n## intent:bye\n- bye\n",
+        b"<!-- our bot -->\n## intent: ask price\n* how much\n",
+    ],
     "an ARFF file of Weka": [
         b"% 1. Title: reviews\n%\n@RELATION reviews\n\n@ATTRIBUTE text STRING\n@DATA\n",
     ],

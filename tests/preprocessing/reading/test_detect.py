@@ -480,6 +480,36 @@ def test_labels_beside_the_texts_of_a_text_file_are_named(folder, form):
     assert [text for _, text in got(whole)] == lines
 
 
+@pytest.mark.parametrize("form", ["{n} {text}", "{text}@{n}"])
+def test_labels_beside_the_texts_of_a_sorted_file_are_named(folder, form):
+    """As in the subjectivity set, whose first half has one label. A few lines have no text."""
+    texts = [f"a smart one of number {n}" if n % 150 else "" for n in range(1, 400)]
+    lines = [form.format(n=n // 200, text=text) for n, text in enumerate(texts)]
+    path = write(folder, "subj.all", "".join(f"{line}\n" for line in lines))
+    with pytest.raises(InputError, match=r"has a label (before|behind) the text on each line"):
+        read(path)
+    # The same number before all texts is no label.
+    path = write(folder, "one.all", "".join(f"5 stars for text {n}\n" for n in range(400)))
+    with pytest.raises(InputError) as error:
+        read(path)
+    assert "has a label" not in str(error.value)
+
+
+def test_labels_with_a_colon_before_the_texts_are_named(folder):
+    """The questions of TREC have a class and a finer one."""
+    labels = ("LOC:city", "NUM:date", "HUM:ind", "LOC:other")
+    texts = [f"Which one is number {n} ?" for n in range(40)]
+    lines = [f"{labels[n % 4]} {text}" for n, text in enumerate(texts)]
+    path = write(folder, "trec.label", "".join(f"{line}\n" for line in lines))
+    with pytest.raises(InputError, match="has a label before the text on each line") as error:
+        read(path, ReadOptions(task="each"))
+    command = str(error.value).split("`")[1]
+    command = command.replace("NEW_FILE", "new.txt").replace("FILE", "trec.label")
+    subprocess.run(command, shell=True, check=True, cwd=folder)
+    expected = [f"__label__{labels[n % 4]} {text}" for n, text in enumerate(texts)]
+    assert (folder / "new.txt").read_text().splitlines() == expected
+
+
 def test_numbered_and_other_lines_of_a_text_have_no_labels(folder):
     for lines in (
         [f"{n} days later it broke" for n in range(9)],  # numbers of lines do not repeat

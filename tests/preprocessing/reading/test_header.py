@@ -143,3 +143,32 @@ def test_the_names_in_a_survey_may_be_sentences(tmp_path):
     path = write(tmp_path, "a.csv", f"{names}\n{rows}")
     with pytest.raises(InputError, match=r"columns are Please rate our service\., Please"):
         detect_format(path)
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_first_record_whose_label_others_repeat_is_no_header(tmp_path, separator):
+    """As in the emotions of Saravia et al., whose texts end without a full stop."""
+    labels = ("sadness", "joy", "sadness", "anger")
+    rows = [f"i feel like number {n}{separator}{labels[n % 4]}\n" for n in range(40)]
+    path = write(tmp_path, "train.txt", "".join(rows))
+    with pytest.raises(InputError) as error:
+        detect_format(path, ReadOptions(task="each"))
+    one_line(error, f"{path} has no header with the names of its columns (2)")
+    command = str(error.value).split("`")[1]
+    new = tmp_path / "new.txt"
+    command = command.replace("NEW_FILE", str(new)).replace(" FILE", f" {path}")
+    subprocess.run(command, shell=True, check=True)
+    assert new.read_text() == f"text{separator}label\n" + "".join(rows)
+
+
+def test_numbers_behind_the_texts_that_repeat_are_labels(tmp_path):
+    rows = [f"一个新闻标题 {n}\t{n % 12}\n" for n in range(40)]
+    with pytest.raises(InputError) as error:
+        detect_format(write(tmp_path, "dev.txt", "".join(rows)), ReadOptions(task="each"))
+    one_line(error, r"(printf 'text\tlabel\n'; cat)")
+
+
+def test_a_header_again_is_no_label_that_repeats(tmp_path):
+    header, rows = "nr,message,team\n", "".join(f"{n},a text {n},x\n" for n in range(9))
+    table = read_table(write(tmp_path, "a.csv", header + rows + header + rows), ReadOptions())
+    assert table and list(table.names) == ["nr", "message", "team"]
