@@ -236,6 +236,89 @@ def test_another_likely_text_beside_a_known_one_does_not_stop_a_run(tmp_path):
     assert "`text`, `remark`" in question.message
 
 
+def columns_of(tmp_path, rows):
+    """Return role -> column of a CSV file with these rows, as one look proposes them."""
+    lines = io.StringIO(newline="")
+    table = csv.DictWriter(lines, rows[0])
+    table.writeheader()
+    table.writerows(rows)
+    check = look(write(tmp_path, a__csv=lines.getvalue()))
+    return yaml.safe_load(check.settings)["data"]["columns"]
+
+
+WORDS = "the room was clean and quiet, and the staff were kind to us"
+LABELS = {
+    "a rating in words": {"airline": "Air {n3}", "service": "{n5} stars"},
+    "a rating among classes": {"class": "Class {n3}", "overall rating": "{n10}"},
+    "a recommendation": {"seat type": "Seat {n3}", "recommended": "{yes}"},
+    "a sentiment among topics": {"category": "Topic {n3}", "reader sentiment": "{mood}"},
+    "a word among counts": {"funny": "{n30}", "verdict": "{yes}"},
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_a_rating_is_the_label_of_a_review_and_not_its_topic_or_a_count(tmp_path, name):
+    rows = [
+        {
+            column: value.format(
+                n3=n % 3,
+                n5=n % 5 + 1,
+                n10=n % 10 + 1,
+                n30=n % 30,
+                yes="ny"[n % 2],
+                mood="+-"[n % 2],
+            )
+            for column, value in LABELS[name].items()
+        }
+        | {"review": f"{WORDS} {n}"}
+        for n in range(200)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": [*LABELS[name]][-1], "text": "review"}
+
+
+def test_the_text_is_the_column_with_its_name_and_no_list(tmp_path):
+    rows = [
+        {
+            "about the product": f"{WORDS}, {WORDS}, {WORDS} {n}",
+            "tags": str([f"{WORDS}, {WORDS}", WORDS, f"stay {n}"]),
+            "user review": f"{WORDS} {n}",
+            "reviewer score": n % 5 + 1,
+        }
+        for n in range(100)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": "reviewer score", "text": "user review"}
+
+
+def test_a_list_beside_the_texts_does_not_prevent_a_proposal(tmp_path):
+    rows = [
+        {
+            "Positive": f"the park {n}" if n % 3 else "nothing positive",
+            "Negative": f"the bed {n}" if n % 2 else "nothing negative",
+            "Score": n % 5 + 1,
+            "Tags": str([f"leisure trip {n}", "couple", "stayed for two nights"]),
+        }
+        for n in range(100)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": "Score", "text": "Positive"}
+
+
+def test_the_title_of_a_job_or_a_product_is_no_title_of_the_text(tmp_path):
+    rows = [
+        {
+            "job_title": f"Engineer {n % 7}",
+            "stars": n % 5 + 1,
+            "headline": f"Good and bad {n}",
+            "opinion": f"{WORDS} {n}",
+        }
+        for n in range(100)
+    ]
+    found = {"label": "stars", "title": "headline", "text": "opinion"}
+    assert columns_of(tmp_path, rows) == found
+    without = [{name: row[name] for name in row if name != "headline"} for row in rows]
+    (tmp_path / "in" / "a.csv").unlink()
+    assert columns_of(tmp_path, without) == {"label": "stars", "text": "opinion"}
+
+
 @pytest.mark.parametrize(
     ("labels", "setting"),
     [
