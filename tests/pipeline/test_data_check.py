@@ -323,6 +323,11 @@ def test_the_title_of_a_job_or_a_product_is_no_title_of_the_text(tmp_path):
     ("labels", "setting"),
     [
         (("gut", "schlecht", "mixed"), {"schlecht": "negative", "mixed": None, "gut": "positive"}),
+        (
+            ("Recommended", "Not Recommended", "mixed"),
+            {"not recommended": "negative", "mixed": None, "recommended": "positive"},
+        ),
+        (("正面", "负面", "中性"), {"负面": "negative", "中性": None, "正面": "positive"}),
         (("1", "2", "3"), "stars"),
         (("red", "green", "blue"), "each"),
     ],
