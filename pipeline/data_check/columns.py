@@ -56,9 +56,11 @@ _NAMED_TEXT = 10
 """How many times as long another column is that is as likely the text as one with such a name."""
 _ANSWER = re.compile(r"reply|response|antwort|answer|réponse|respuesta|risposta", re.IGNORECASE)
 _RATING = re.compile(
-    r"label|rating|(?<![a-z])rate(?![a-z])|score|\bnps\b|stars?\b|sentiment|polarity|target|grade"
-    r"|recommend|bewertung|sterne|note|étoiles|puntua|valorac|calific|estrellas|voto|stelle|nota"
-    r"|avalia|beoordeling|ocena|gwiazd|оценка|评分|評価|별점",
+    r"label|rating|(?<![a-z])rate(?![a-z])|score|\bnps\b|stars?\b|sentiment|polarit|target|grade"
+    r"|recommend|bewertung|stimmung|sterne|note|étoiles|étiquette|sentimi?ento|polaridad|puntua"
+    r"|valorac|calific|estrellas|etiqueta|voto|stelle|etichetta|nota|avalia|rótulo|beoordeling"
+    r"|ocena|gwiazd|etykieta|duygu|etiket|puan|sentimen\b|nhãn|оценка|тональность|метка|标签|標籤"
+    r"|评分|評分|星级|情感|評価|感情|ラベル|별점|평점|감정|라벨|레이블",
     re.IGNORECASE,
 )
 _TOPIC = re.compile(
@@ -257,12 +259,9 @@ def _label_rank(name: str, values: Sequence[Any], labels: Iterable[str]) -> floa
       labels: the labels among them.
     """
     known = {*map(scale_label, labels)} <= {*NUMBERS, *KNOWN_WORDS, "true", "false"}
-    is_named = bool(_RATING.search(name) or _TOPIC.search(name))
-    if is_named and known:
-        return 8
     if _RATING.search(name):
-        return 7
-    if is_named:
+        return 8 if known else 7
+    if _TOPIC.search(name):
         return 6
     if _NO_LABEL.search(name):
         return 0.3

@@ -252,6 +252,7 @@ LABELS = {
     "a rating among classes": {"class": "Class {n3}", "overall rating": "{n10}"},
     "a recommendation": {"seat type": "Seat {n3}", "recommended": "{yes}"},
     "a sentiment among topics": {"category": "Topic {n3}", "reader sentiment": "{mood}"},
+    "a sentiment of another language": {"categoría": "{n3}", "sentimiento": "{mood}"},
     "a word among counts": {"funny": "{n30}", "verdict": "{yes}"},
 }
 
@@ -300,6 +301,30 @@ def test_a_list_beside_the_texts_does_not_prevent_a_proposal(tmp_path):
         for n in range(100)
     ]
     assert columns_of(tmp_path, rows) == {"label": "Score", "text": "Positive"}
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"opinion": "{words} {n}", "by": "Name {n}"}, "may be `opinion`, but no column looks"),
+        ({"grade": "{mood}", "days": "{n}"}, "no column looks like texts"),
+        (
+            {"grade": "{mood}", "opinion": "b'{words} {n}'"},
+            "label `grade` and text `opinion`: ",
+        ),
+    ],
+)
+def test_columns_that_lack_a_label_or_a_text_are_a_problem_that_says_so(tmp_path, row, words):
+    rows = [
+        {name: value.format(words=WORDS, n=n, mood="+-"[n % 2]) for name, value in row.items()}
+        for n in range(200)
+    ]
+    lines = io.StringIO(newline="")
+    table = csv.DictWriter(lines, row)
+    table.writeheader()
+    table.writerows(rows)
+    [problem] = look(write(tmp_path, a__csv=lines.getvalue())).problems
+    assert words in problem.message and not problem.settings
 
 
 def test_the_title_of_a_job_or_a_product_is_no_title_of_the_text(tmp_path):
