@@ -367,6 +367,31 @@ def test_labels_of_unknown_meaning_get_a_value_of_the_setting(tmp_path, labels, 
     assert load_config(str(tmp_path / "mine.yaml"), environ={}).data.labels == setting
 
 
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ("房间很大，服务很好", "Han"),
+        ("とても良い商品です", "Japanese"),
+        ("ห้องพักสะอาดมาก", "Thai"),
+        ("방이 크고 깨끗해요", ""),
+        ("the room was clean", ""),
+    ],
+)
+def test_texts_without_blanks_between_words_require_n_grams_of_characters(tmp_path, text, script):
+    rows = "".join(f"{n % 5 + 1},{text} {n}\n" for n in range(100))
+    folder = write(tmp_path, a__csv=f"rating,text\n{rows}")
+    check = look(folder)
+    assert check.starts
+    if not script:
+        assert check.problems == () and "transform" not in check.settings
+        return
+    [note] = check.problems
+    assert f"100% of the texts have no blanks between words ({script})" in note.message
+    assert yaml.safe_load(check.settings)["transform"] == {"character_ngrams": [2, 3]}
+    assert look_again(tmp_path, check).problems == ()
+    assert look(folder, "transform.character_ngrams=[4]").problems == ()
+
+
 def test_each_other_task_has_its_classes_or_the_reason_why_it_is_not_possible(tmp_path):
     check = look(write(tmp_path, a__jsonl=REVIEWS))
     assert check.starts and check.problems == ()
