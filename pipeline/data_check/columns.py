@@ -67,6 +67,8 @@ _TOPIC = re.compile(
     r"class|category|topic|intent|reason|kategorie|thema|anliegen|catégorie|categor|категория|類別",
     re.IGNORECASE,
 )
+_AVERAGE = re.compile(r"average|avg|mean(?![a-z])|durchschnitt|promedio|moyenne", re.IGNORECASE)
+"""The rating of a product or a place, which many reviews share."""
 _OTHER_LABEL = re.compile(r"priority|type|queue|team|group|department|tag|art\b|grund", re.I)
 _DATE = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}([T ].*)?")
 _NO_LABEL = re.compile(
@@ -244,6 +246,8 @@ def _labels(table: Table, others: set[str]) -> list[Candidate]:
         if not is_usual or longest > _LONGEST_LABEL or (is_id and not is_named):
             continue
         rank = _label_rank(name, values, labels) * labels.total() / len(table.records)
+        if len(labels) == 1 or _AVERAGE.search(name):
+            rank /= 2
         shown = joined([label for label, _ in labels.most_common()], _NAMED)
         found.append(Candidate(name, f"{len(labels)} labels: {printable(shown)}", rank))
     found.sort(key=lambda one: -one.rank)

@@ -253,6 +253,8 @@ LABELS = {
     "a recommendation": {"seat type": "Seat {n3}", "recommended": "{yes}"},
     "a sentiment among topics": {"category": "Topic {n3}", "reader sentiment": "{mood}"},
     "a sentiment of another language": {"categoría": "{n3}", "sentimiento": "{mood}"},
+    "a rating beside that of the hotel": {"average score": "{n3}.5", "reviewer score": "{n10}"},
+    "a rating beside the first hotel's": {"hotel score": "7.7", "guest score": "{n10}"},
     "a word among counts": {"funny": "{n30}", "verdict": "{yes}"},
 }
 
