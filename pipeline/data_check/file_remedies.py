@@ -95,7 +95,11 @@ def settle_files(
             others += [(item[0], InputError(f"{item[1]}{hint}")) for item in group]
             messages.append(f"{message}{hint}")
         else:
-            problems.append(Problem(message + (_flatten(table, message) if table else "")))
+            hint = _flatten(table, message) if table else ""
+            if proposal and not hint:
+                group_files = [item[0] for item in group]
+                hint = _why_not(proposal, group_files, options, inspections)
+            problems.append(Problem(message + hint))
     changes: dict[str, Any] = {"columns": columns} if columns else {}
     copies = _copies(good, replace(options, columns={**options.columns, **columns}), inspections)
     good = [file for file in good if file not in [copy for copy, _ in copies]]
@@ -150,6 +154,37 @@ def _reads(
         return False
     attempt = replace(options, columns={**options.columns, **columns}, task=EACH_TASK)
     return not any(isinstance(item, InputError) for item in inspections.inspect(files, attempt))
+
+
+def _why_not(
+    proposal: Proposal,
+    files: Sequence[SourceFile],
+    options: ReadOptions,
+    inspections: Inspections,
+) -> str:
+    """Return a clause about what files lack that cannot be read with the proposed columns.
+
+    Args:
+      proposal: the columns.
+      files: the files, whose columns are the same.
+      options: the options for reading them.
+      inspections: the results of inspecting the files.
+    """
+    columns = proposal.columns()
+    if TEXT not in columns:
+        return "; no column looks like texts, which have several words"
+    if LABEL not in columns:
+        return (
+            f"; the text may be `{columns[TEXT]}`, but no column looks like labels: write the "
+            "label of each text into a column, or score the texts with `amazon-reviews predict "
+            "--input`, which needs no labels"
+        )
+    attempt = replace(options, columns={**options.columns, **columns}, task=EACH_TASK)
+    inspected = inspections.inspect(files, attempt)
+    errors = [str(item) for item in inspected if isinstance(item, InputError)]
+    return (
+        f"; with label `{columns[LABEL]}` and text `{columns[TEXT]}`: {errors[0]}" if errors else ""
+    )
 
 
 def _is_record(table: Table, columns: Mapping[str, str]) -> bool:

@@ -18,12 +18,24 @@ from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, STARS_TASK,
 
 _SHOWN = 4
 """Maximum number of names in a message."""
-_BAD = {"bad", "negative", "neg", "no", "false", "dislike", "schlecht", "unsatisfied", "down"}
-_GOOD = {"good", "positive", "pos", "yes", "true", "like", "gut", "satisfied", "up"}
+_BAD = {
+    *("bad", "negative", "neg", "no", "false", "dislike", "unsatisfied", "down"),
+    *("not recommended", "schlecht", "negativ", "negatif", "négatif", "negativo", "negativa"),
+    *("negatief", "negatywny", "negatywna", "olumsuz", "негативный", "негатив", "отрицательный"),
+    *("tiêu cực", "سلبي", "负面", "負面", "消极", "差评", "ネガティブ", "부정"),
+}
+_GOOD = {
+    *("good", "positive", "pos", "yes", "true", "like", "satisfied", "up"),
+    *("recommended", "gut", "positiv", "positif", "positivo", "positiva"),
+    *("positief", "pozytywny", "pozytywna", "olumlu", "позитивный", "позитив", "положительный"),
+    *("tích cực", "إيجابي", "ايجابي", "正面", "积极", "好评", "ポジティブ", "긍정"),
+}
 _NEITHER = {
-    *("neutral", "offered", "unoffered", "mixed", "average", "ok", "", "unsup", "unlabeled"),
+    *("neutral", "neu", "offered", "unoffered", "mixed", "average", "ok", "", "unsup", "unlabeled"),
     *("unlabelled", "irrelevant", "unknown", "unrated", "none", "n/a", "other", "unclear"),
-    "unsure",
+    *("unsure", "netral", "neutre", "neutro", "neutra", "neutraal", "neutralny", "neutralna"),
+    *("nötr", "tarafsız", "нейтральный", "нейтрально", "trung tính", "محايد", "中性", "中评"),
+    *("中立", "ニュートラル", "중립"),
 }
 """Words whose sentiment is proposed, and those that are left out; the user decides."""
 

@@ -40,6 +40,21 @@ def with_data(config: PipelineConfig, base: str, changes: Mapping[str, Any]) -> 
     return PipelineConfig.model_validate({**values, "data": data})
 
 
+def with_transform(config: PipelineConfig, changes: Mapping[str, Any]) -> PipelineConfig:
+    """Return settings with changes in the section `transform`.
+
+    Args:
+      config: the settings.
+      changes: key in `transform` -> its value.
+
+    Raises:
+      pydantic.ValidationError: a change is not allowed.
+    """
+    values = config.model_dump()
+    transform = {**values["transform"], **changes}
+    return PipelineConfig.model_validate({**values, "transform": transform})
+
+
 def settings_file(config: PipelineConfig, is_own: bool, problems: Sequence[Problem]) -> str:
     """Return the content of a settings file.
 
@@ -66,8 +81,7 @@ def settings_file(config: PipelineConfig, is_own: bool, problems: Sequence[Probl
     lines = [HEAD, dump_yaml({**data, **values}).rstrip()]
     for problem in problems:
         for choice in problem.choices[1:]:
-            [key, value] = _only(choice.settings)
-            lines.append(f"# or: --set {shlex.quote(f'{key}={value}')}  # {choice.meaning}")
+            lines.append(f"# or: --set {as_argument(choice.settings)}  # {choice.meaning}")
     return "\n".join(lines) + "\n"
 
 
@@ -85,12 +99,16 @@ def _changed(section: Section, default: Section) -> dict[str, Any]:
     return found
 
 
-def _only(settings: str) -> tuple[str, str]:
-    """Return the dotted key and the value, in one line, of YAML with a single value."""
+def as_argument(settings: str) -> str:
+    """Return the argument of `--set` for a shell, such as `data.labels=each`.
+
+    Args:
+      settings: lines of YAML with a single value.
+    """
     value = load_yaml(settings)
     names: list[str] = []
     while isinstance(value, dict) and len(value) == 1 and names != ["data", "labels"]:
         [(name, value)] = value.items()
         names.append(str(name))
-    text = dump_yaml(value, one_line=True)
-    return ".".join(names), text.removesuffix("...\n").strip()
+    text = dump_yaml(value, one_line=True).removesuffix("...\n").strip()
+    return shlex.quote(f"{'.'.join(names)}={text}")

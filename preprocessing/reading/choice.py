@@ -129,8 +129,9 @@ class Chooser:
         """Return the unknown columns that may contain the text of a record.
 
         The column of ids does not. If labels are read and the record has neither a title nor a
-        label, all its filled columns may. Otherwise, columns that other records fill in addition to
-        a text, such as a product number, are left out. If the record has a title, or no text was
+        label, nor the column that is set for the text, all its filled columns may. Otherwise,
+        columns that other records fill in addition to a text, such as a product number, are left
+        out. If the record has a title, or no text was
         read so far, only values of several words count.
 
         Args:
@@ -145,7 +146,8 @@ class Chooser:
             and name.lower() not in KNOWN_LABELS
             and is_filled(record[name])
         ]
-        if columns.title is None and columns.label is None and self._reads_labels:
+        is_set = self._chosen.get(TEXT) in record
+        if columns.title is None and columns.label is None and self._reads_labels and not is_set:
             return names
         names = [name for name in names if name not in self.beside]
         if columns.title is None and self.beside:

@@ -47,8 +47,7 @@ def refuse_notation(path: str, records: Sequence[Mapping[str, Any]], layout: Lay
     texts = [text for record in records if isinstance(text := record.get(column), str) and text]
 
     def are(pattern: re.Pattern[str]) -> bool:
-        number = sum(pattern.fullmatch(text.rstrip()) is not None for text in texts)
-        return number >= max(_LEAST, _MOST * len(texts))
+        return _nearly_all(texts, pattern)
 
     if are(_BYTES):
         problem = (
@@ -57,7 +56,7 @@ def refuse_notation(path: str, records: Sequence[Mapping[str, Any]], layout: Lay
         )
     elif are(_LABELLED):
         problem = "begin with labels of fastText: write each label into a column of its own"
-    elif are(_LIST):
+    elif are_lists(texts):
         problem = "are lists: write one text into each field, as pandas' `explode` does with lists"
     elif layout.format != "csv":
         return
@@ -80,6 +79,20 @@ def refuse_notation(path: str, records: Sequence[Mapping[str, Any]], layout: Lay
         f"{path}: the texts in the column `{printable(column)}` {problem}, and read only the new "
         f"file; the first one: {printable(texts[0])[:_EXAMPLE]}"
     )
+
+
+def are_lists(texts: Sequence[str]) -> bool:
+    """Return whether nearly all texts are lists as Python writes them, such as `['a', 'b']`.
+
+    Args:
+      texts: the first texts of a column.
+    """
+    return _nearly_all(texts, _LIST)
+
+
+def _nearly_all(texts: Sequence[str], pattern: re.Pattern[str]) -> bool:
+    number = sum(pattern.fullmatch(text.rstrip()) is not None for text in texts)
+    return number >= max(_LEAST, _MOST * len(texts))
 
 
 def refuse_twins(

@@ -40,7 +40,10 @@ NO_LABEL = "-1"
 """The number of a missing label in Hugging Face's `datasets`."""
 NUMBERS = [str(number) for number in range(-1, 6)]
 """The numbers on any of the scales."""
-KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUTRAL}
+KNOWN_WORDS = {
+    **{"negative": 0, "neg": 0, "positive": 1, "pos": 1},
+    **{"neutral": NEUTRAL, "neu": NEUTRAL},
+}
 """The words with a meaning on every scale."""
 YAML_WORDS = {True: ("true", "yes", "on"), False: ("false", "no", "off")}
 """Boolean -> the labels in settings that YAML reads as it."""

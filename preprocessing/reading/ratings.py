@@ -19,7 +19,7 @@ _VALUE, _MOST = r"(?P<value>[0-9]{1,9}(?:[.,][0-9]{1,3})?)", r"(?P<most>[0-9]{1,
 _STARS = (
     r"(?:stars?|sternen?|sterne?|étoiles?|etoiles?|estrellas?|stelle|stella|estrelas?|sterren|ster"
     r"|gwiazd\w*|yıldız\w*|stjärn\w*|stjern\w*|зв[её]зд\w*|зір\w*|hvězd\w*|tähteä|tähti|stele"
-    r"|αστέρια|csillag|bintang|sao|ดาว|כוכבים|نجوم|نجمة|نجمات|सितार\S*|स्टार|つ星|颗星|顆星|星"
+    r"|αστέρια|bubbles?|csillag|bintang|sao|ดาว|כוכבים|نجوم|نجمة|نجمات|सितार\S*|स्टार|つ星|颗星|顆星|星"
     r"|★|⭐\ufe0f?)"
 )
 _OF = (

@@ -236,10 +236,125 @@ def test_another_likely_text_beside_a_known_one_does_not_stop_a_run(tmp_path):
     assert "`text`, `remark`" in question.message
 
 
+def columns_of(tmp_path, rows):
+    """Return role -> column of a CSV file with these rows, as one look proposes them."""
+    lines = io.StringIO(newline="")
+    table = csv.DictWriter(lines, rows[0])
+    table.writeheader()
+    table.writerows(rows)
+    check = look(write(tmp_path, a__csv=lines.getvalue()))
+    return yaml.safe_load(check.settings)["data"]["columns"]
+
+
+WORDS = "the room was clean and quiet, and the staff were kind to us"
+LABELS = {
+    "a rating in words": {"airline": "Air {n3}", "service": "{n5} stars"},
+    "a rating among classes": {"class": "Class {n3}", "overall rating": "{n10}"},
+    "a recommendation": {"seat type": "Seat {n3}", "recommended": "{yes}"},
+    "a sentiment among topics": {"category": "Topic {n3}", "reader sentiment": "{mood}"},
+    "a sentiment of another language": {"categoría": "{n3}", "sentimiento": "{mood}"},
+    "a rating beside that of the hotel": {"average score": "{n3}.5", "reviewer score": "{n10}"},
+    "a rating beside the first hotel's": {"hotel score": "7.7", "guest score": "{n10}"},
+    "a word among counts": {"funny": "{n30}", "verdict": "{yes}"},
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_a_rating_is_the_label_of_a_review_and_not_its_topic_or_a_count(tmp_path, name):
+    rows = [
+        {
+            column: value.format(
+                n3=n % 3,
+                n5=n % 5 + 1,
+                n10=n % 10 + 1,
+                n30=n % 30,
+                yes="ny"[n % 2],
+                mood="+-"[n % 2],
+            )
+            for column, value in LABELS[name].items()
+        }
+        | {"review": f"{WORDS} {n}"}
+        for n in range(200)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": [*LABELS[name]][-1], "text": "review"}
+
+
+def test_the_text_is_the_column_with_its_name_and_no_list(tmp_path):
+    rows = [
+        {
+            "about the product": f"{WORDS}, {WORDS}, {WORDS} {n}",
+            "tags": str([f"{WORDS}, {WORDS}", WORDS, f"stay {n}"]),
+            "user review": f"{WORDS} {n}",
+            "reviewer score": n % 5 + 1,
+        }
+        for n in range(100)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": "reviewer score", "text": "user review"}
+
+
+def test_a_list_beside_the_texts_does_not_prevent_a_proposal(tmp_path):
+    rows = [
+        {
+            "Positive": f"the park {n}" if n % 3 else "nothing positive",
+            "Negative": f"the bed {n}" if n % 2 else "nothing negative",
+            "Score": n % 5 + 1,
+            "Tags": str([f"leisure trip {n}", "couple", "stayed for two nights"]),
+        }
+        for n in range(100)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": "Score", "text": "Positive"}
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"opinion": "{words} {n}", "by": "Name {n}"}, "may be `opinion`, but no column looks"),
+        ({"grade": "{mood}", "days": "{n}"}, "no column looks like texts"),
+        (
+            {"grade": "{mood}", "opinion": "b'{words} {n}'"},
+            "label `grade` and text `opinion`: ",
+        ),
+    ],
+)
+def test_columns_that_lack_a_label_or_a_text_are_a_problem_that_says_so(tmp_path, row, words):
+    rows = [
+        {name: value.format(words=WORDS, n=n, mood="+-"[n % 2]) for name, value in row.items()}
+        for n in range(200)
+    ]
+    lines = io.StringIO(newline="")
+    table = csv.DictWriter(lines, row)
+    table.writeheader()
+    table.writerows(rows)
+    [problem] = look(write(tmp_path, a__csv=lines.getvalue())).problems
+    assert words in problem.message and not problem.settings
+
+
+def test_the_title_of_a_job_or_a_product_is_no_title_of_the_text(tmp_path):
+    rows = [
+        {
+            "job_title": f"Engineer {n % 7}",
+            "stars": n % 5 + 1,
+            "headline": f"Good and bad {n}",
+            "opinion": f"{WORDS} {n}",
+        }
+        for n in range(100)
+    ]
+    found = {"label": "stars", "title": "headline", "text": "opinion"}
+    assert columns_of(tmp_path, rows) == found
+    without = [{name: row[name] for name in row if name != "headline"} for row in rows]
+    (tmp_path / "in" / "a.csv").unlink()
+    assert columns_of(tmp_path, without) == {"label": "stars", "text": "opinion"}
+
+
 @pytest.mark.parametrize(
     ("labels", "setting"),
     [
         (("gut", "schlecht", "mixed"), {"schlecht": "negative", "mixed": None, "gut": "positive"}),
+        (
+            ("Recommended", "Not Recommended", "mixed"),
+            {"not recommended": "negative", "mixed": None, "recommended": "positive"},
+        ),
+        (("正面", "负面", "中性"), {"负面": "negative", "中性": None, "正面": "positive"}),
         (("1", "2", "3"), "stars"),
         (("red", "green", "blue"), "each"),
     ],
@@ -252,6 +367,31 @@ def test_labels_of_unknown_meaning_get_a_value_of_the_setting(tmp_path, labels, 
     again = look_again(tmp_path, check)
     assert again.starts
     assert load_config(str(tmp_path / "mine.yaml"), environ={}).data.labels == setting
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ("房间很大，服务很好", "Han"),
+        ("とても良い商品です", "Japanese"),
+        ("ห้องพักสะอาดมาก", "Thai"),
+        ("방이 크고 깨끗해요", ""),
+        ("the room was clean", ""),
+    ],
+)
+def test_texts_without_blanks_between_words_require_n_grams_of_characters(tmp_path, text, script):
+    rows = "".join(f"{n % 5 + 1},{text} {n}\n" for n in range(100))
+    folder = write(tmp_path, a__csv=f"rating,text\n{rows}")
+    check = look(folder)
+    assert check.starts
+    if not script:
+        assert check.problems == () and "transform" not in check.settings
+        return
+    [note] = check.problems
+    assert f"100% of the texts have no blanks between words ({script})" in note.message
+    assert yaml.safe_load(check.settings)["transform"] == {"character_ngrams": [2, 3]}
+    assert look_again(tmp_path, check).problems == ()
+    assert look(folder, "transform.character_ngrams=[4]").problems == ()
 
 
 def test_each_other_task_has_its_classes_or_the_reason_why_it_is_not_possible(tmp_path):

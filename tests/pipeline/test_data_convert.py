@@ -185,6 +185,12 @@ ARCHIVES = {
         ["rt-polarity.jsonl"],
         180,
     ),
+    "neutral texts too": (
+        {f"films__{label}": "".join(f"the {label} film {n}\n" for n in range(90)).encode()
+         for label in ("pos", "neg", "neu")},
+        ["films.jsonl"],
+        270,
+    ),
     "packed document": (
         {"a__json__gz": gzip.compress(dumped({"data": {"reviews": [
             {"stars": n % 5 + 1, "text": f"A text of number {n}"} for n in range(200)]}}))},

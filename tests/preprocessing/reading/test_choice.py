@@ -219,6 +219,22 @@ def test_no_other_column_is_read_in_place_of_one_that_is_set(folder, kind):
     assert found == [(1, "not this"), (1, "nor this"), (0, "nor this one"), (0, "nor")]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_with_nothing_in_the_columns_that_are_set_has_no_text(folder, kind):
+    """A scraper has written the date of a review that it could not read."""
+    rows = [
+        {"note": 5, "words": "b", "date": "2025-06-21", "reply": ""},
+        {"note": None, "words": "", "date": "2025-06-22", "reply": ""},
+        {"note": None, "words": "", "date": "2025-06-23", "reply": "Thanks for your words"},
+    ]
+    path = write(folder, f"scraped.{kind}", table(kind, rows))
+    options = ReadOptions(columns={"label": "note", "text": "words"})
+    assert got(read(path, options)) == [(1, "b"), "no_text", "unknown_columns"]
+    lacking = [rows[0], {"note": None, "date": "2025-06-24"}]
+    path = write(folder, "lacking.jsonl", table("jsonl", lacking))
+    assert got(read(path, options)) == [(1, "b"), "unknown_columns"]
+
+
 @pytest.mark.parametrize("reads_labels", [True, False])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_names_behind_the_inspected_head_are_found(folder, monkeypatch, suffix, reads_labels):

@@ -26,6 +26,8 @@ FORMS = (
     *("5 में से {point} सितारे", "{point} 颗星，最多 5 颗星", "5점 만점에 {n}점", "별 5개 중 {n}개"),
     *("{n} Sterne von 5", "{n} étoiles sur 5", "{n}-star", "★ {point}", "★{n}/5", "{n}/5 stars"),
     *("Rated {point} out of 5", "Rating: {n}/5", "Bewertung: {n} Sterne", "Оценка {n} из 5"),
+    # The alternative text of the ratings of Tripadvisor
+    *("{n} of 5 bubbles", "{point} of 5 bubbles"),
     *(
         "5 में से {point} स्टार",
         "별점 {n}/5",
