@@ -59,20 +59,10 @@ def ngram_ids(
       opening, followed by the n-grams of the whole text and by those of each length of characters.
       In each part of words, shorter n-grams precede longer ones.
     """
-    hashes = tokens.with_values(tf.strings.to_hash_bucket_fast(tokens.flat_values, WORD_HASHES))
-    ids = []
-    row_ids = hashes.value_rowids()
-    # The place of each word in its text.
-    places = tf.range(tf.size(row_ids, tf.int64)) - tf.gather(hashes.row_starts(), row_ids)
-    for number, length in enumerate(openings):
-        first = tf.where(places < length)[:, 0]
-        marked = tf.gather(hashes.flat_values, first) + opening_mark(number)
-        opening = _ragged(marked, tf.gather(row_ids, first), hashes.nrows())
-        ids += _of_words(opening, longest, buckets)
-    ids += _of_words(hashes, longest, buckets)
+    ids = _of_words(tokens, longest, buckets, openings)
     if characters:
-        ids += _of_characters(tokens, characters, buckets)
-    return tf.concat(ids, axis=1)
+        return tf.concat([ids, *_of_characters(tokens, characters, buckets)], axis=1)
+    return ids
 
 
 def opening_mark(number: int) -> int:
@@ -84,12 +74,40 @@ def opening_mark(number: int) -> int:
     return (number + 1) * _OPENING % 2**63
 
 
-def _of_words(hashes: tf.RaggedTensor, longest: int, buckets: int) -> list[tf.RaggedTensor]:
-    """Return the ids of the n-grams of each length, from the hashes of words."""
-    return [
-        grams.with_values(tf.math.floormod(grams.flat_values, buckets))
-        for grams in _combinations(hashes, longest)
-    ]
+def _of_words(
+    tokens: tf.RaggedTensor, longest: int, buckets: int, openings: Sequence[int]
+) -> tf.RaggedTensor:
+    """Return the ids of the n-grams of words, int64 [batch, (n-grams)]; see `ngram_ids`.
+
+    The neighbours in one vector of all words are combined, also those of two texts. One `tf.gather`
+    then takes the n-grams inside of each text, in their order. An operation for each opening and
+    length of n-grams, as far as possible, would triple the operations of the graph.
+    """
+    hashes = tf.strings.to_hash_bucket_fast(tokens.flat_values, WORD_HASHES)
+    first, counts = tokens.row_starts(), tokens.row_lengths()
+    # The words of all texts in each opening, and last the words of the whole texts.
+    words, starts, numbers = [], [], []
+    before = tf.constant(0, tf.int64)
+    for number, length in enumerate(openings):
+        kept = tf.minimum(counts, length)
+        places = tf.ragged.range(first, first + kept)
+        words.append(tf.gather(hashes, places.flat_values) + opening_mark(number))
+        starts.append(before + places.row_starts())
+        numbers.append(kept)
+        before += tf.size(words[-1], tf.int64)
+    single = tf.concat([*words, hashes], axis=0)
+    grams = [single]
+    for length in range(2, longest + 1):
+        grams.append(grams[-1][:-1] * MULTIPLIER + single[length - 1 :])
+    before_length = tf.cumsum([tf.size(each, tf.int64) for each in grams], exclusive=True)
+    # Shape [batch, openings and whole texts, lengths].
+    starts = tf.stack([*starts, before + first], axis=1)[:, :, None] + before_length
+    numbers = tf.stack([*numbers, counts], axis=1)[:, :, None] - tf.range(longest, dtype=tf.int64)
+    starts, numbers = tf.reshape(starts, [-1]), tf.reshape(tf.maximum(numbers, 0), [-1])
+    places = tf.ragged.range(starts, starts + numbers)
+    ids = _in_buckets(tf.gather(tf.concat(grams, axis=0), places.flat_values), buckets)
+    rows = places.row_splits[:: (len(openings) + 1) * longest]
+    return tf.RaggedTensor.from_row_splits(ids, rows, validate=False)
 
 
 def _of_characters(
@@ -106,7 +124,7 @@ def _of_characters(
         grams = by_length[length - 1]
         mixed = grams.flat_values * CHARACTER_MULTIPLIER
         mixed = tf.bitwise.bitwise_xor(mixed, tf.bitwise.right_shift(mixed, HALF))
-        ids = tf.math.floormod(mixed, buckets)
+        ids = _in_buckets(mixed, buckets)
         row_ids = tf.gather(texts, grams.value_rowids())
         found.append(_ragged(ids, row_ids, tokens.nrows()))
     return found
@@ -130,6 +148,13 @@ def _combinations(values: tf.RaggedTensor, longest: int) -> list[tf.RaggedTensor
         kept = tf.gather(grams, inside), tf.gather(row_ids, inside)
         found.append(_ragged(*kept, values.nrows()))
     return found
+
+
+def _in_buckets(values: tf.Tensor, buckets: int) -> tf.Tensor:
+    # A remainder takes several times as long as a mask; most numbers of buckets are powers of two.
+    if buckets & (buckets - 1):
+        return tf.math.floormod(values, buckets)
+    return tf.bitwise.bitwise_and(values, tf.constant(buckets - 1, tf.int64))
 
 
 def _ragged(values: tf.Tensor, row_ids: tf.Tensor, rows: tf.Tensor) -> tf.RaggedTensor:

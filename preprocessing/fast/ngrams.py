@@ -2,7 +2,7 @@
 
 The ids equal those of `normalise.ngram_ids(normalise.words(texts), …)` bit for bit. TensorFlow
 creates a string for each word. Here a word is a pair of offsets into the bytes of all texts, and
-the ids take an eighth of the time.
+the ids take a seventh of the time.
 """
 
 from __future__ import annotations

@@ -83,3 +83,13 @@ def test_the_ngrams_of_an_opening_have_another_id_there(opening, number):
         assert sorted(added + ids) == sorted(more)
         for here, there in zip(inside, added, strict=True):
             assert ids_there.setdefault(here, there) == there
+
+
+def test_the_graph_of_ngrams_has_few_operations():
+    """Transform traces the graph three times, and a server executes it for each request."""
+
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.string)])
+    def ids(tokens):
+        return normalise.ngram_ids(tokens, 2, BUCKETS, [2, 4, 8])
+
+    assert len(ids.get_concrete_function().graph.get_operations()) < 200
