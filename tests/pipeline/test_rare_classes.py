@@ -2,14 +2,16 @@
 
 import yaml
 
-from components.review_example_gen.splits import assign_splits, text_keys
+from components.review_example_gen.splits import Splitting, assign_splits, text_keys
 from tests.pipeline.test_data_check import look, look_again, write
 
 
 def rows(label, number, split=None, group="all"):
     """Return lines of a label, whose texts are in one split of a run if it is given."""
     texts = [f"a text of {label} with number {n}" for n in range(1000)]
-    splits = assign_splits(text_keys([text.encode() for text in texts]), group, frozenset())
+    splits = assign_splits(
+        text_keys([text.encode() for text in texts]), group, Splitting(frozenset())
+    )
     found = [text for text, of in zip(texts, splits, strict=True) if split in (None, str(of))]
     return "".join(f"{label},{text}\n" for text in found[:number])
 
