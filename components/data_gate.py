@@ -69,7 +69,7 @@ def DataGate(
         if repetition := _repetition(statistics.uri, splits):
             found.append(repetition)
         elif of_one_class:
-            found.append(f"each split requires {labels.noun}s of two classes: {ONE_CLASS_REMEDY}")
+            found.append(f"each split requires {labels.nouns} of two classes: {ONE_CLASS_REMEDY}")
         raise InputError("the data does not fit the schema: " + "; ".join(found))
     record = json.dumps({"splits": splits, "anomalies": 0})
     io_utils.write_string_file(os.path.join(checked.uri, "checked.json"), record)
