@@ -18,7 +18,7 @@ from tfx.utils import io_utils
 
 from components.artifacts import CheckedData
 from components.evaluator.thresholds import check_names
-from components.line_counts import ONE_CLASS_REMEDY, class_problem, repetition_problem
+from components.line_counts import TWO_CLASSES_REMEDY, class_problem, repetition_problem
 from core.errors import InputError, write_again
 from preprocessing import features
 from preprocessing.labels import Labels, read_labels
@@ -59,17 +59,17 @@ def DataGate(
     for setting, names in json.loads(named_classes).items():
         check_names(setting, names, labels.names)
     found: list[str] = []
-    of_one_class: list[str] = []
+    lacks_classes = False
     for split in splits:
         found += read_anomalies(anomalies.uri, split)
         counts = class_counts(statistics.uri, split, labels)
-        of_one_class += filter(None, [class_problem(split, counts, labels.noun)])
-    if found or of_one_class:
-        found += of_one_class
+        found += filter(None, [class_problem(split, counts, labels.noun)])
+        lacks_classes = lacks_classes or sum(count > 0 for count in counts.values()) < 2
+    if found:
         if repetition := _repetition(statistics.uri, splits):
             found.append(repetition)
-        elif of_one_class:
-            found.append(f"each split requires {labels.noun}s of two classes: {ONE_CLASS_REMEDY}")
+        elif lacks_classes:
+            found.append(f"each split requires {labels.nouns} of two classes: {TWO_CLASSES_REMEDY}")
         raise InputError("the data does not fit the schema: " + "; ".join(found))
     record = json.dumps({"splits": splits, "anomalies": 0})
     io_utils.write_string_file(os.path.join(checked.uri, "checked.json"), record)

@@ -16,11 +16,12 @@ DUPLICATE = "duplicate_across_splits"
 """The reason for the rejection of a review whose text is also in the files of a held-out split, or
 in an older span of the window."""
 
-ONE_CLASS_REMEDY = (
-    "add lines, set data.columns.label to the column of the labels, or with data.window run again "
-    "with the next day"
+TWO_CLASSES_REMEDY = (
+    "add lines, increase data.split_fractions of a split without files of its own, set "
+    "data.columns.label to the column of the labels, or with data.window run again with the next "
+    "day"
 )
-"""What to do about a split whose Examples have one class. Without lines of another class the
+"""What to do about a split without Examples of two classes. Without lines of another class the
 newest span of a window cannot judge a model, and the next window has it for training."""
 _FEW_TEXTS = 100
 """Number of different texts with which a split of a tenth of them is hardly ever empty."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
 
 from core.errors import InputError
+from examples.split_fractions import SplitFractions
 
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 """The file in a SavedModel with its origin, see `trainer_module.weights.origin`, and its `HeldOut`.
@@ -25,16 +26,20 @@ class HeldOut:
       unseen_span: see `trainer_module.settings.TrainingJob`.
       splits: see `trainer_module.settings.TrainingJob`; None: unknown, as of models of earlier
         versions.
+      split_fractions: the values of `SplitFractions`; empty: the defaults, as of models of earlier
+        versions.
     """
 
     unseen_span: int | None = None
     splits: Mapping[str, str] | None = None
+    split_fractions: Mapping[str, float] = field(default_factory=dict)
 
     def may_be_known_to(self, other: HeldOut | None) -> str:
         """Return why a model with `other` may have been trained on this test split, as a predicate.
 
-        A hash of the text decides the splits of an input without spans and `data.splits`, so
-        models of such inputs are trained on no text of each other's test splits.
+        A hash of the text decides the splits of an input without spans and `data.splits`. A model
+        of such an input is trained on no text of another one's test split if the test split has the
+        same or a smaller fraction of the texts.
 
         Args:
           other: how the test split of the other model was held out; None: unknown.
@@ -54,6 +59,11 @@ class HeldOut:
             return "is of later spans" if theirs > ours else ""
         if None not in (self.splits, other.splits) and self.splits != other.splits:
             return "was trained with other data.splits"
+        if "test" in (self.splits or {}):
+            return ""
+        fractions = SplitFractions(**self.split_fractions)
+        if fractions.test_texts_in_train(SplitFractions(**other.split_fractions)):
+            return "was trained with other data.split_fractions"
         return ""
 
 
@@ -87,4 +97,6 @@ def held_out(origin: Mapping[str, Any]) -> HeldOut | None:
     """
     if not origin:
         return None
-    return HeldOut(origin.get("unseen_span"), origin.get("splits"))
+    return HeldOut(
+        origin.get("unseen_span"), origin.get("splits"), origin.get("split_fractions", {})
+    )

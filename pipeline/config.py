@@ -18,7 +18,6 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from components.evaluator.thresholds import Evaluation
 from components.line_counts import SPLITS, Split
-from components.review_example_gen.inputs import SplitFractions
 from components.serving_check.thresholds import Thresholds
 from core.errors import ConfigError, not_utf8
 from core.overrides import OPTION, apply_overrides, load_yaml
@@ -35,6 +34,7 @@ from core.settings import (
 )
 from core.storage import absolute, expand_home, is_url
 from core.values import check_values, describe_pattern
+from examples.split_fractions import SplitFractions
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
 from pipeline.label_setting import Task, parse_labels
 from pipeline.project import check_project, resolve_paths

@@ -250,6 +250,7 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
             model_file=model_file(config),
             has_spans=has_spans(config),
             splits={str(split): glob for split, glob in config.data.splits.items()},
+            split_fractions=config.data.split_fractions,
         ).to_dict(),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -74,36 +75,61 @@ def opening_mark(number: int) -> int:
     return (number + 1) * _OPENING % 2**63
 
 
+class _Runs(NamedTuple):
+    """Runs of words: each opening of each text, and the whole texts last.
+
+    Attributes:
+      hashes: the hashes of the words of all runs, one run after the other, int64 [words].
+      starts: the index in `hashes` of the first word of each run, int64 [batch, runs].
+      lengths: the number of words of each run, int64 [batch, runs].
+    """
+
+    hashes: tf.Tensor
+    starts: tf.Tensor
+    lengths: tf.Tensor
+
+
+def _hashed_runs(tokens: tf.RaggedTensor, openings: Sequence[int]) -> _Runs:
+    """Return the words whose n-grams are counted; see `ngram_ids`."""
+    hashes = tf.strings.to_hash_bucket_fast(tokens.flat_values, WORD_HASHES)
+    text_starts = tokens.row_starts()
+    text_lengths = tokens.row_lengths()
+    hashes_of_runs, starts, lengths = [], [], []
+    before = tf.constant(0, tf.int64)
+    for number, opening in enumerate(openings):
+        in_opening = tf.minimum(text_lengths, opening)
+        places = tf.ragged.range(text_starts, text_starts + in_opening)
+        hashes_of_runs.append(tf.gather(hashes, places.flat_values) + opening_mark(number))
+        starts.append(before + places.row_starts())
+        lengths.append(in_opening)
+        before += tf.size(places.flat_values, tf.int64)
+    hashes_of_runs.append(hashes)
+    starts.append(before + text_starts)
+    lengths.append(text_lengths)
+    return _Runs(
+        tf.concat(hashes_of_runs, axis=0), tf.stack(starts, axis=1), tf.stack(lengths, axis=1)
+    )
+
+
 def _of_words(
     tokens: tf.RaggedTensor, longest: int, buckets: int, openings: Sequence[int]
 ) -> tf.RaggedTensor:
     """Return the ids of the n-grams of words, int64 [batch, (n-grams)]; see `ngram_ids`.
 
     The neighbours in one vector of all words are combined, also those of two texts. One `tf.gather`
-    then takes the n-grams inside of each text, in their order. An operation for each opening and
-    length of n-grams, as far as possible, would triple the operations of the graph.
+    then takes the n-grams inside of each run, in their order. Operations for each opening and each
+    length of n-grams would triple the number of operations of the graph.
     """
-    hashes = tf.strings.to_hash_bucket_fast(tokens.flat_values, WORD_HASHES)
-    first, counts = tokens.row_starts(), tokens.row_lengths()
-    # The words of all texts in each opening, and last the words of the whole texts.
-    words, starts, numbers = [], [], []
-    before = tf.constant(0, tf.int64)
-    for number, length in enumerate(openings):
-        kept = tf.minimum(counts, length)
-        places = tf.ragged.range(first, first + kept)
-        words.append(tf.gather(hashes, places.flat_values) + opening_mark(number))
-        starts.append(before + places.row_starts())
-        numbers.append(kept)
-        before += tf.size(words[-1], tf.int64)
-    single = tf.concat([*words, hashes], axis=0)
-    grams = [single]
+    runs = _hashed_runs(tokens, openings)
+    grams = [runs.hashes]
     for length in range(2, longest + 1):
-        grams.append(grams[-1][:-1] * MULTIPLIER + single[length - 1 :])
+        grams.append(grams[-1][:-1] * MULTIPLIER + runs.hashes[length - 1 :])
     before_length = tf.cumsum([tf.size(each, tf.int64) for each in grams], exclusive=True)
-    # Shape [batch, openings and whole texts, lengths].
-    starts = tf.stack([*starts, before + first], axis=1)[:, :, None] + before_length
-    numbers = tf.stack([*numbers, counts], axis=1)[:, :, None] - tf.range(longest, dtype=tf.int64)
-    starts, numbers = tf.reshape(starts, [-1]), tf.reshape(tf.maximum(numbers, 0), [-1])
+    # The n-grams of each length in each run, int64 [batch, runs, lengths].
+    starts = runs.starts[:, :, None] + before_length
+    numbers = tf.maximum(runs.lengths[:, :, None] - tf.range(longest, dtype=tf.int64), 0)
+    starts = tf.reshape(starts, [-1])
+    numbers = tf.reshape(numbers, [-1])
     places = tf.ragged.range(starts, starts + numbers)
     ids = _in_buckets(tf.gather(tf.concat(grams, axis=0), places.flat_values), buckets)
     rows = places.row_splits[:: (len(openings) + 1) * longest]
@@ -151,6 +177,7 @@ def _combinations(values: tf.RaggedTensor, longest: int) -> list[tf.RaggedTensor
 
 
 def _in_buckets(values: tf.Tensor, buckets: int) -> tf.Tensor:
+    """Return the remainders of a division by the number of ids, int64 in [0, buckets)."""
     # A remainder takes several times as long as a mask; most numbers of buckets are powers of two.
     if buckets & (buckets - 1):
         return tf.math.floormod(values, buckets)

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from core.code_file import CodeFile
 from core.settings import Fraction, PositiveInt, Section
+from examples.split_fractions import SplitFractions
 from preprocessing.settings import Transform
 
 MODELS = (
@@ -233,6 +234,8 @@ class TrainingSpec(Section):
         split, so the weights are new. None: the input has no spans.
       splits: `data.splits`. If those of a base model differ, it may have been trained on the test
         split, so the weights are new. None: unknown.
+      split_fractions: `data.split_fractions`. If the test split has texts with which a base model
+        was trained, the weights are new.
     """
 
     training: Training = Training()
@@ -241,6 +244,7 @@ class TrainingSpec(Section):
     has_spans: bool = False
     unseen_span: int | None = None
     splits: dict[str, str] | None = None
+    split_fractions: SplitFractions = SplitFractions()
 
 
 class TrainingJob(TrainingSpec):

@@ -207,7 +207,7 @@ def warm_start(
 
 
 def _held_out(job: TrainingJob) -> HeldOut:
-    return HeldOut(job.unseen_span, job.splits)
+    return HeldOut(job.unseen_span, job.splits, job.split_fractions.model_dump())
 
 
 def _completed(theirs: dict[str, Any], job: TrainingJob) -> dict[str, Any]:

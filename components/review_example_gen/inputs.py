@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
-
-from pydantic import Field
 
 import sample_data
 from core.settings import Fraction, PositiveInt, Section
+from examples.split_fractions import SplitFractions
 from preprocessing.reading.records import ReadOptions
 
 OPTIONS_KEY = "options"
@@ -22,21 +20,6 @@ ONLY_SAMPLE = (
     "data.input_base and compile again"
 )
 """The error about a run of such a pipeline with another `input_base`."""
-
-
-# With two of the greatest fractions, a fifth of the texts is left for training.
-_HeldOutFraction = Annotated[float, Field(ge=0.001, le=0.4)]
-
-
-class SplitFractions(Section):
-    """The sizes of the splits eval and test that have no files of their own."""
-
-    eval: _HeldOutFraction = 0.1
-    """Fraction of the texts that the eval split gets, if it has no files of its own. A small one
-    leaves more texts for training, but its accuracy after each epoch is less certain."""
-    test: _HeldOutFraction = 0.1
-    """Fraction of the texts that the test split gets, if it has no files of its own and is not the
-    newest span of a window."""
 
 
 class Options(Section):

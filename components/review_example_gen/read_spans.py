@@ -15,7 +15,6 @@ from tfx.dsl.io import fileio
 
 from components.beam import read_results, write_results
 from components.review_example_gen.found_labels import FoundLabels, collect_labels, join_labels
-from components.review_example_gen.inputs import SplitFractions
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.reader import Reader
 from components.review_example_gen.spans import NEWER, OLDER, Input
@@ -32,6 +31,7 @@ from components.span_cache import Key, SpanCache
 from core.errors import InputError
 from core.machine import cores
 from core.progress import report
+from examples.split_fractions import SplitFractions
 from preprocessing.reading.files import fingerprint
 
 _LABELS, _EXAMPLES = "labels", "examples"

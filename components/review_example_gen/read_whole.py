@@ -11,12 +11,12 @@ from tfx.dsl.io import fileio
 from components.beam import read_results, write_results
 from components.line_counts import SPLITS
 from components.review_example_gen.found_labels import FoundLabels, collect_labels, join_labels
-from components.review_example_gen.inputs import SplitFractions
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.reader import Reader
 from components.review_example_gen.splits import Splitting, find_held_out, find_limits
 from components.review_example_gen.units import BYTES, BYTES_OF_LABELS, Source, in_units
 from core.progress import report
+from examples.split_fractions import SplitFractions
 
 
 class WholeReader(Reader):

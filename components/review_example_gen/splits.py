@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from components.line_counts import DUPLICATE, LineCounts
-from components.review_example_gen.inputs import SplitFractions
 from components.review_example_gen.units import Source, Unit, in_units, read_in_turns
 from core.machine import cores
+from examples.split_fractions import SplitFractions, parts_of_keys
 from preprocessing.reading.files import HELD_OUT
 from preprocessing.reading.records import Batch
 
@@ -40,11 +40,6 @@ HeldOut = Mapping[str, np.ndarray]
 Limits = Mapping[str, int]
 """Split with a limit -> the number of the lowest ranges of text keys that it keeps."""
 
-_PARTS = 10_000
-"""The number of parts into which the text keys are divided for the fractions of the splits."""
-_PARTS_BEFORE_TEST = 1_000
-"""The parts before the first one of test, also if eval has fewer, so that the size of the eval
-split does not change the test split."""
 _RANGE_BITS = 16
 _KEYS_AT_ONCE = 1 << 20
 """Number of keys in an element. By default, an element must fit into the sort buffer of Flink."""
@@ -60,11 +55,8 @@ class Splitting(NamedTuple):
 
     def parts(self) -> Mapping[str, range]:
         """Return split without files of its own -> the parts of the text keys that it gets."""
-        in_eval = round(self.fractions.eval * _PARTS)
-        test_start = max(in_eval, _PARTS_BEFORE_TEST)
-        in_test = round(self.fractions.test * _PARTS)
-        found = {"eval": range(in_eval), "test": range(test_start, test_start + in_test)}
-        return {split: parts for split, parts in found.items() if split not in self.named}
+        found = self.fractions.parts().items()
+        return {split: parts for split, parts in found if split not in self.named}
 
 
 class AssignedBatch(NamedTuple):
@@ -127,8 +119,7 @@ def assign_splits(keys: np.ndarray, group: str, splitting: Splitting) -> np.ndar
     if group in HELD_OUT:
         return np.full(len(keys), group)
     split = np.full(len(keys), "train")
-    # The last digit counts most: earlier versions compared it alone, for fractions of 0.1.
-    part = keys % np.uint64(10) * np.uint64(1_000) + keys // np.uint64(10) % np.uint64(1_000)
+    part = parts_of_keys(keys)
     for name, parts in splitting.parts().items():
         split[(part >= parts.start) & (part < parts.stop)] = name
     return split

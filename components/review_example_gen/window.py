@@ -21,7 +21,6 @@ import tensorflow as tf
 from apache_beam.io.filesystems import FileSystems
 
 from components.line_counts import DUPLICATE, SPLITS, LineCounts
-from components.review_example_gen.inputs import SplitFractions
 from components.review_example_gen.read_unit import Shard, UnitResult
 from components.review_example_gen.spans import NEWER, OLDER
 from components.review_example_gen.splits import (
@@ -34,6 +33,7 @@ from components.review_example_gen.splits import (
 )
 from components.review_example_gen.unit_index import UnitIndex, load_index
 from core.machine import cores
+from examples.split_fractions import SplitFractions
 from examples.tfrecords import read, records
 from examples.writer import ShardWriter, text_level
 from preprocessing.reading.open_files import link_file

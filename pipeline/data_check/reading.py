@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from components.line_counts import (
-    ONE_CLASS_REMEDY,
     SPLITS,
+    TWO_CLASSES_REMEDY,
     LineCounts,
     RejectedLine,
     class_problem,
@@ -237,5 +237,5 @@ def _check_splits(reading: Reading, attempt: Attempt) -> None:
         repetition = repetition_problem(texts.number, texts.number - texts.duplicates)
         raise InputError(
             f"each split requires lines of two classes: {'; '.join(found)}; "
-            f"{repetition or ONE_CLASS_REMEDY}"
+            f"{repetition or TWO_CLASSES_REMEDY}"
         )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from components.line_counts import SPLITS
 from components.review_example_gen import splits
-from components.review_example_gen.inputs import SplitFractions
+from examples.split_fractions import SplitFractions
 from preprocessing.reading.records import Batch
 
 

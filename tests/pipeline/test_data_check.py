@@ -189,6 +189,7 @@ def test_each_split_requires_two_classes(tmp_path):
     assert "train: every review is positive; eval: every review is positive" in problem.message
     check = look(write(tmp_path, a__csv="rating,text\n5,one text\n1,another text\n"))
     assert " has no line" in check.problems[0].message
+    assert "increase data.split_fractions" in check.problems[0].message
 
 
 def test_a_setting_names_a_class_that_the_files_lack(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from core.errors import InputError
+from examples.split_fractions import SplitFractions
 from preprocessing import features
 from preprocessing.labels import SENTIMENT, Labels, write_labels
 from preprocessing.settings import Transform
@@ -106,6 +107,10 @@ def test_weights_that_may_have_seen_the_test_split_are_not_used(records, tmp_pat
     def of(span=None, **splits):
         return {"unseen_span": span, "splits": splits}
 
+    def of_sizes(held_out_by_files=(), **fractions):
+        named = dict.fromkeys(held_out_by_files, "*")
+        return of(**named) | {"split_fractions": SplitFractions(**fractions)}
+
     named = of(train="train", test="test")
     for theirs, ours, difference in (
         (of(8), of(7), "is of later spans"),
@@ -114,6 +119,9 @@ def test_weights_that_may_have_seen_the_test_split_are_not_used(records, tmp_pat
         (of(7), of(), "was trained with spans"),
         (of(), named, "was trained with other data.splits"),
         (named, of(), "was trained with other data.splits"),
+        (of(), of_sizes(test=0.3), "was trained with other data.split_fractions"),
+        # A large eval split moves the test split.
+        (of_sizes(eval=0.05), of_sizes(eval=0.2), "was trained with other data.split_fractions"),
     ):
         assert found(theirs, ours) == (
             f"{job.base_model} {difference}, and may have been trained on the test split"
@@ -122,6 +130,10 @@ def test_weights_that_may_have_seen_the_test_split_are_not_used(records, tmp_pat
     for theirs, ours in (
         (of(7), of(7)),
         (of(6), of(7)),
+        (of(), of_sizes(eval=0.05)),
+        (of_sizes(eval=0.05), of_sizes(eval=0.1)),
+        (of_sizes(test=0.3), of_sizes(test=0.1)),
+        (of_sizes(["train", "test"]), of_sizes(["train", "test"], eval=0.3)),
         (of(), of()),
         (named, named),
         (unknown, named),

@@ -1,0 +1,55 @@
+"""The sizes of the splits eval and test that a hash of the text makes, and the texts in them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from core.settings import Section
+
+_PARTS = 10_000
+"""The number of parts into which the text keys are divided for the fractions of the splits."""
+_PARTS_BEFORE_TEST = 1_000
+"""The parts before the first one of test, also if eval has fewer, so that the size of the eval
+split does not change the test split."""
+
+# With two of the greatest fractions, a fifth of the texts is left for training.
+_HeldOutFraction = Annotated[float, Field(ge=0.001, le=0.4)]
+
+
+class SplitFractions(Section):
+    """The sizes of the splits eval and test that have no files of their own."""
+
+    eval: _HeldOutFraction = 0.1
+    """Fraction of the texts that the eval split gets, if it has no files of its own. A small one
+    leaves more texts for training, but its accuracy after each epoch is less certain."""
+    test: _HeldOutFraction = 0.1
+    """Fraction of the texts that the test split gets, if it has no files of its own and is not the
+    newest span of a window."""
+
+    def parts(self) -> dict[str, range]:
+        """Return split -> the parts of the text keys that it gets, see `parts_of_keys`."""
+        in_eval = round(self.eval * _PARTS)
+        test_start = max(in_eval, _PARTS_BEFORE_TEST)
+        in_test = round(self.test * _PARTS)
+        return {"eval": range(in_eval), "test": range(test_start, test_start + in_test)}
+
+    def test_texts_in_train(self, other: SplitFractions) -> bool:
+        """Return whether texts of the test split are in the train split that `other` leaves."""
+        held_out = {part for parts in other.parts().values() for part in parts}
+        return not held_out.issuperset(self.parts()["test"])
+
+
+def parts_of_keys(keys: np.ndarray) -> np.ndarray:
+    """Return the part of each text.
+
+    Args:
+      keys: the hashes of the texts, uint64 [texts].
+
+    Returns:
+      uint64 [texts], below 10,000. The last digit of a hash counts most: earlier versions compared
+      it alone, for fractions of 0.1.
+    """
+    return keys % np.uint64(10) * np.uint64(1_000) + keys // np.uint64(10) % np.uint64(1_000)
