@@ -20,6 +20,7 @@ SETTINGS = {
     "columns": "{label: given, title: head, text: said}",
     "labels": "{1: 0, 2: 0, neutral: 1}",
     "splits": "{train: 'tr*', test: 'te*'}",
+    "split_fractions": "{eval: 0.4}",
     "max_examples": "{train: 5}",
     "max_rejected_fraction": "0.25",
     "statistics_examples": "7",
@@ -62,6 +63,7 @@ def test_every_setting_of_the_data_reaches_its_reader(tmp_path):
     assert read.content("test") == expected(files["test"])
     train, eval_ = read.content("train"), read.content("eval")
     assert train.total() == 5
+    assert eval_.total() > 20  # 8 of the 75 without `split_fractions`
     assert train + eval_ <= expected(files["train"])
     assert train.total() + eval_.total() == 75 - read.counts["over_max_examples"]
 
