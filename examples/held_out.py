@@ -59,10 +59,9 @@ class HeldOut:
             return "is of later spans" if theirs > ours else ""
         if None not in (self.splits, other.splits) and self.splits != other.splits:
             return "was trained with other data.splits"
-        if "test" in (self.splits or {}):
-            return ""
         fractions = SplitFractions(**self.split_fractions)
-        if fractions.test_texts_in_train(SplitFractions(**other.split_fractions)):
+        others = SplitFractions(**other.split_fractions)
+        if fractions.test_texts_in_train(others, self.splits or {}):
             return "was trained with other data.split_fractions"
         return ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated
 
 import numpy as np
@@ -29,17 +30,30 @@ class SplitFractions(Section):
     """Fraction of the texts that the test split gets, if it has no files of its own and is not the
     newest span of a window."""
 
-    def parts(self) -> dict[str, range]:
-        """Return split -> the parts of the text keys that it gets, see `parts_of_keys`."""
+    def parts(self, named: Collection[str] = ()) -> dict[str, range]:
+        """Return split without files of its own -> the parts of the text keys that it gets.
+
+        Args:
+          named: the splits that have files of their own.
+
+        Returns:
+          The numbers of parts, see `parts_of_keys`.
+        """
         in_eval = round(self.eval * _PARTS)
         test_start = max(in_eval, _PARTS_BEFORE_TEST)
         in_test = round(self.test * _PARTS)
-        return {"eval": range(in_eval), "test": range(test_start, test_start + in_test)}
+        found = {"eval": range(in_eval), "test": range(test_start, test_start + in_test)}
+        return {split: parts for split, parts in found.items() if split not in named}
 
-    def test_texts_in_train(self, other: SplitFractions) -> bool:
-        """Return whether texts of the test split are in the train split that `other` leaves."""
-        held_out = {part for parts in other.parts().values() for part in parts}
-        return not held_out.issuperset(self.parts()["test"])
+    def test_texts_in_train(self, other: SplitFractions, named: Collection[str]) -> bool:
+        """Return whether texts of the test split are in the train split that `other` leaves.
+
+        Args:
+          other: the fractions of another training.
+          named: the splits that have files of their own in both trainings.
+        """
+        held_out = {part for parts in other.parts(named).values() for part in parts}
+        return not held_out.issuperset(self.parts(named).get("test", ()))
 
 
 def parts_of_keys(keys: np.ndarray) -> np.ndarray:

@@ -55,8 +55,7 @@ class Splitting(NamedTuple):
 
     def parts(self) -> Mapping[str, range]:
         """Return split without files of its own -> the parts of the text keys that it gets."""
-        found = self.fractions.parts().items()
-        return {split: parts for split, parts in found if split not in self.named}
+        return self.fractions.parts(self.named)
 
 
 class AssignedBatch(NamedTuple):

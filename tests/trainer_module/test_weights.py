@@ -122,6 +122,12 @@ def test_weights_that_may_have_seen_the_test_split_are_not_used(records, tmp_pat
         (of(), of_sizes(test=0.3), "was trained with other data.split_fractions"),
         # A large eval split moves the test split.
         (of_sizes(eval=0.05), of_sizes(eval=0.2), "was trained with other data.split_fractions"),
+        # The eval split has files of its own, so the other model was trained on all other texts.
+        (
+            of_sizes(["train", "eval"], eval=0.4),
+            of_sizes(["train", "eval"]),
+            "was trained with other data.split_fractions",
+        ),
     ):
         assert found(theirs, ours) == (
             f"{job.base_model} {difference}, and may have been trained on the test split"
