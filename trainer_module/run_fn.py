@@ -65,13 +65,12 @@ def make_job(fn_args: Any) -> TrainingJob:
         cannot be read; the name of the folder of checkpoints depends on their content.
     """
     config = CustomConfig.model_validate(fn_args.custom_config)
-    training = config.training
+    spec = {name: getattr(config, name) for name in TrainingSpec.model_fields}
     # The results of a Tuner.
     if fn_args.hyperparameters:
-        training = training.with_values(fn_args.hyperparameters["values"])
-    spec = {name: getattr(config, name) for name in TrainingSpec.model_fields}
+        spec["training"] = config.training.with_values(fn_args.hyperparameters["values"])
     job = TrainingJob(
-        **{**spec, "training": training},
+        **spec,
         train_files=list(fn_args.train_files),
         eval_files=list(fn_args.eval_files),
         transform_graph=fn_args.transform_graph_path,
