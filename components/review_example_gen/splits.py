@@ -53,10 +53,6 @@ class Splitting(NamedTuple):
     fractions: SplitFractions = SplitFractions()
     """The sizes of the splits that have none."""
 
-    def parts(self) -> Mapping[str, range]:
-        """Return split without files of its own -> the parts of the text keys that it gets."""
-        return self.fractions.parts(self.named)
-
 
 class AssignedBatch(NamedTuple):
     """A batch, with the split of each of its reviews."""
@@ -119,7 +115,7 @@ def assign_splits(keys: np.ndarray, group: str, splitting: Splitting) -> np.ndar
         return np.full(len(keys), group)
     split = np.full(len(keys), "train")
     part = parts_of_keys(keys)
-    for name, parts in splitting.parts().items():
+    for name, parts in splitting.fractions.parts(splitting.named).items():
         split[(part >= parts.start) & (part < parts.stop)] = name
     return split
 
