@@ -28,6 +28,8 @@ _ROW = re.compile(rb'\[\s*\[\s*(["\d\[\]{-]|true|false|null)')
 """The beginning of a list of rows. A text may begin with `[[ASIN:`."""
 _KEY, _WORD = re.compile(r"[\w-]+"), re.compile(r"[a-z]+")
 """A key that is the name of a file of its records, and a word in it."""
+_FIRST_KEY = re.compile(r'\s*\{\s*"([\w-]+)"')
+"""The first key of an object."""
 _LIST = re.compile(r"\[\s*(?=\{)")
 
 
@@ -115,11 +117,14 @@ def find_splits(content: bytes) -> dict[str, list[dict[str, Any]]]:
       content: the whole document in UTF-8, of which `read_records` returns records.
     """
     text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+    first = _FIRST_KEY.match(text)
+    if first is None or not _is_split(first[1]):
+        return {}  # most documents are not parsed twice
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(value, dict) or len(value) < 2:
+    if len(value) < 2:
         return {}
     if not all(_KEY.fullmatch(key) and _is_split(key) for key in value):
         return {}
