@@ -292,6 +292,31 @@ def test_the_text_is_the_column_with_its_name_and_no_list(tmp_path):
     assert columns_of(tmp_path, rows) == {"label": "reviewer score", "text": "user review"}
 
 
+def test_a_sentiment_in_the_name_of_the_texts_is_no_time(tmp_path):
+    rows = [
+        {"sentiment_text": f"{WORDS} {n}", "about": f"{WORDS}, {WORDS} {n}", "grade": n % 5 + 1}
+        for n in range(100)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": "grade", "text": "sentiment_text"}
+
+
+@pytest.mark.parametrize("name", ["queue_name", "ticket type name"])
+def test_a_queue_is_a_label_though_it_is_a_name(tmp_path, name):
+    rows = [
+        {"source": ("web", "mail")[n % 2], name: "abc"[n % 3], "remarks": f"{WORDS} {n}"}
+        for n in range(100)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": name, "text": "remarks"}
+
+
+def test_numbers_without_a_gap_may_be_labels_beside_words(tmp_path):
+    rows = "".join(f"{n % 20},{'abc'[n % 3]},a text of number {n}\n" for n in range(200))
+    messages = [
+        one.message for one in look(write(tmp_path, a__csv=f"y,site,post\n{rows}")).problems
+    ]
+    assert "2 columns may be the label: `site`, `y`; choose one" in messages
+
+
 def test_a_list_beside_the_texts_does_not_prevent_a_proposal(tmp_path):
     rows = [
         {
