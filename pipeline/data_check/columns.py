@@ -52,7 +52,7 @@ _TEXT = re.compile(
     re.IGNORECASE,
 )
 _NO_TEXT = re.compile(
-    r"date|time(?!nt)|name|\bid\b|_id$|url|link|author|count|number", re.IGNORECASE
+    r"date|time(?!nt)|name|\bids?\b|_ids?$|url|link|author|count|number", re.IGNORECASE
 )
 _NAMED_TEXT = 10
 """How many times as long another column is that is as likely the text as one with such a name."""
@@ -202,6 +202,10 @@ def _words(value: str) -> float:
     return len(value.split()) + wide / 2
 
 
+def _has_letter(value: str) -> bool:
+    return any(map(str.isalpha, value))
+
+
 def _texts(table: Table, labels: set[str], named: float) -> list[Candidate]:
     """Return the columns with sentences, those with the longest ones first.
 
@@ -218,6 +222,8 @@ def _texts(table: Table, labels: set[str], named: float) -> list[Candidate]:
             continue
         words = _mean_words(table, name)
         is_varied = len(set(values)) >= max(2, len(values) / 4)
+        if not any(map(_has_letter, values)):
+            continue  # lists of numbers, such as the ids of the posts about a text
         if words < _MIN_WORDS or not is_varied or are_lists(values):
             continue
         rank = words * len(values) / len(table.records)

@@ -300,6 +300,18 @@ def test_a_sentiment_in_the_name_of_the_texts_is_no_time(tmp_path):
     assert columns_of(tmp_path, rows) == {"label": "grade", "text": "sentiment_text"}
 
 
+def test_a_column_of_several_ids_is_no_text(tmp_path):
+    rows = [
+        {"opinion of us": f"{WORDS} {n}", "tweet_ids": f"{n} " * 20, "grade": n % 5 + 1}
+        for n in range(100)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": "grade", "text": "opinion of us"}
+    (tmp_path / "in" / "a.csv").unlink()
+    lines = "".join(f"{row['tweet_ids']},{row['grade']}\n" for row in rows)
+    [problem] = look(write(tmp_path, a__csv=f"tweet_ids,grade\n{lines}")).problems
+    assert "no column looks like texts" in problem.message
+
+
 @pytest.mark.parametrize("name", ["queue_name", "ticket type name"])
 def test_a_queue_is_a_label_though_it_is_a_name(tmp_path, name):
     rows = [
