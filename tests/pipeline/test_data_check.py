@@ -1107,6 +1107,17 @@ def test_a_label_of_the_test_file_alone_is_left_out_by_a_mapping(tmp_path):
     labels = yaml.safe_load(problem.settings)["data"]["labels"]
     assert labels == {"New": None, "a": "a", "b": "b"}
     assert look(folder, f"data.labels={json.dumps(labels)}", splits).starts
+    without = look(folder, splits)
+    found = yaml.safe_load(without.settings)["data"]["labels"]
+    assert found == {label.lower(): name for label, name in labels.items()}
+    assert look_again(tmp_path, without).starts
+
+
+def test_the_problem_of_another_task_names_the_file_and_not_its_converted_part(tmp_path):
+    records = [{"label": "ab"[n % 2], "text": f"text number {n}"} for n in range(100)]
+    folder = write(tmp_path, a__json=json.dumps(records))
+    [sentiment, _] = look(folder, "data.labels=each").other_tasks
+    assert sentiment.problem.startswith(f"{folder}/a.json: the meaning of the labels")
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
