@@ -103,8 +103,8 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
         files=found_files(converted, files, attempt, reading, options),
         reading=read_as,
         labels=attempt.labels() if attempt else (),
-        task=_task(attempt) if attempt else None,
-        other_tasks=_other_tasks(attempts, attempt) if attempt else (),
+        task=_task(attempt, converted) if attempt else None,
+        other_tasks=_other_tasks(attempts, attempt, converted) if attempt else (),
         splits={split: reading.counts.examples[split] for split in SPLITS},
         counts=reading.counts.sentence() if reading.counts.lines else "",
         texts=reading.texts,
@@ -181,14 +181,14 @@ def _text_questions(
     return found
 
 
-def _task(attempt: Attempt) -> Task:
-    problem = str(attempt.error) if attempt.error else ""
+def _task(attempt: Attempt, converted: Converted) -> Task:
+    problem = converted.message(str(attempt.error)) if attempt.error else ""
     return Task(attempt.options.task, attempt.names, problem)
 
 
-def _other_tasks(attempts: Attempts, current: Attempt) -> tuple[Task, ...]:
+def _other_tasks(attempts: Attempts, current: Attempt, converted: Converted) -> tuple[Task, ...]:
     if current.found is None:
         return ()
     tasks: list[TaskName] = [SENTIMENT_TASK, STARS_TASK, EACH_TASK]
     others = [task for task in tasks if task != current.options.task]
-    return tuple(_task(attempts.with_task(current.options, task)) for task in others)
+    return tuple(_task(attempts.with_task(current.options, task), converted) for task in others)

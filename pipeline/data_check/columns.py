@@ -51,7 +51,9 @@ _TEXT = re.compile(
     r"|отзыв|текст|комментари|评论|評論|内容|內容|正文|レビュー|コメント|本文|리뷰|댓글|내용|본문",
     re.IGNORECASE,
 )
-_NO_TEXT = re.compile(r"date|time|name|\bid\b|_id$|url|link|author|count|number", re.IGNORECASE)
+_NO_TEXT = re.compile(
+    r"date|time(?!nt)|name|\bids?\b|_ids?$|url|link|author|count|number", re.IGNORECASE
+)
 _NAMED_TEXT = 10
 """How many times as long another column is that is as likely the text as one with such a name."""
 _ANSWER = re.compile(r"reply|response|antwort|answer|réponse|respuesta|risposta", re.IGNORECASE)
@@ -200,6 +202,10 @@ def _words(value: str) -> float:
     return len(value.split()) + wide / 2
 
 
+def _has_letter(value: str) -> bool:
+    return any(map(str.isalpha, value))
+
+
 def _texts(table: Table, labels: set[str], named: float) -> list[Candidate]:
     """Return the columns with sentences, those with the longest ones first.
 
@@ -216,6 +222,8 @@ def _texts(table: Table, labels: set[str], named: float) -> list[Candidate]:
             continue
         words = _mean_words(table, name)
         is_varied = len(set(values)) >= max(2, len(values) / 4)
+        if not any(map(_has_letter, values)):
+            continue  # lists of numbers, such as the ids of the posts about a text
         if words < _MIN_WORDS or not is_varied or are_lists(values):
             continue
         rank = words * len(values) / len(table.records)
@@ -267,12 +275,16 @@ def _label_rank(name: str, values: Sequence[Any], labels: Iterable[str]) -> floa
         return 8 if known else 7
     if _TOPIC.search(name):
         return 6
-    if _NO_LABEL.search(name):
-        return 0.3
     if _OTHER_LABEL.search(name):
         return 3
+    if _NO_LABEL.search(name):
+        return 0.3
     if all(find_rating(shown(value).strip()) for value in values):
         return 8
-    are_numbers = all(as_number(label) is not None for label in labels)
-    # Other numbers than those of a scale are counts, such as the votes for a review.
-    return 0.3 if are_numbers and not known else 1
+    numbers = [as_number(label) for label in labels]
+    found = {number for number in numbers if number is not None}
+    if known or None in numbers:
+        return 1
+    # Numbers without a gap may be those of classes. Other numbers than those of a scale are counts,
+    # such as the votes for a review.
+    return 0.5 if found == {min(found) + number for number in range(len(found))} else 0.3

@@ -81,6 +81,10 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
         choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
     if not sentiment.error and options.task != SENTIMENT_TASK:
         choices.append(({}, "negative and positive"))
+    if not choices:
+        in_train = _without_held_out(attempts, each)
+        if in_train:
+            choices.append((in_train, "the classes of the train files; null leaves a label out"))
     shown = tuple(Choice(data_yaml({"labels": value}), text) for value, text in choices)
     if not choices:
         reasons = [] if options.task == EACH_TASK else [f"{stars.error}", f"{each.error}"]

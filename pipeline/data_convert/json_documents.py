@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
-from pipeline.data_convert.names import SPLIT_WORDS
+from pipeline.data_convert.names import has_split_word
 from preprocessing.reading.columns import KNOWN_LABELS, KNOWN_TEXTS
 from preprocessing.reading.contents import LISTS
 from preprocessing.reading.formats.jsonl import parse_object
@@ -26,8 +26,10 @@ _LEVELS = 4
 _BLANK = re.compile(r"[\s,]*")
 _ROW = re.compile(rb'\[\s*\[\s*(["\d\[\]{-]|true|false|null)')
 """The beginning of a list of rows. A text may begin with `[[ASIN:`."""
-_KEY, _WORD = re.compile(r"[\w-]+"), re.compile(r"[a-z]+")
-"""A key that is the name of a file of its records, and a word in it."""
+_KEY = re.compile(r"[\w-]+")
+"""A key that is the name of a file of its records."""
+_FIRST_KEY = re.compile(r'\s*\{\s*"([\w-]+)"')
+"""The first key of an object."""
 _LIST = re.compile(r"\[\s*(?=\{)")
 
 
@@ -115,13 +117,16 @@ def find_splits(content: bytes) -> dict[str, list[dict[str, Any]]]:
       content: the whole document in UTF-8, of which `read_records` returns records.
     """
     text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+    first = _FIRST_KEY.match(text)
+    if first is None or not has_split_word(first[1]):
+        return {}  # most documents are not parsed twice
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(value, dict) or len(value) < 2:
+    if len(value) < 2:
         return {}
-    if not all(_KEY.fullmatch(key) and _is_split(key) for key in value):
+    if not all(_KEY.fullmatch(key) and has_split_word(key) for key in value):
         return {}
     found = {key: find_records([records]) for key, records in value.items()}
     return _with_names(found) if all(found.values()) else {}
@@ -147,10 +152,6 @@ def _with_names(parts: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[s
         key: [dict(zip(names, record.values(), strict=True)) for record in part]
         for key, part in parts.items()
     }
-
-
-def _is_split(key: str) -> bool:
-    return any(word in SPLIT_WORDS for word in _WORD.findall(key.lower()))
 
 
 def write_lines(records: list[dict[str, Any]], file: TextIO) -> None:

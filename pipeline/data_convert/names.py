@@ -23,6 +23,12 @@ SPLIT_WORDS = {
     "dev": "eval",
 }
 """Word in the name of a file, a folder or a key of a JSON document -> its split."""
+_WORD = re.compile(r"[a-z]+")
+
+
+def has_split_word(name: str) -> bool:
+    """Return whether a name contains the word for a split, such as `oos_train`."""
+    return any(word in SPLIT_WORDS for word in _WORD.findall(name.lower()))
 
 
 def new_names(names: Sequence[str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from core.errors import InputError
+from pipeline.data_convert.names import has_split_word
 from preprocessing.reading import encoding
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.contents import find_kind
@@ -165,23 +166,21 @@ def _are_texts(folders: TextFolders) -> bool:
     files, labels = folders.files, folders.labels
     if len(labels) < 2 or len(files) < _MIN_FILES * len(labels):
         return False
-    if sum(file.size for file in files) > _LARGEST * len(files) or _are_parts(labels):
+    if sum(file.size for file in files) > _LARGEST * len(files) or _are_splits(labels):
         return False
     sample: Iterable[SourceFile] = (one for each in labels.values() for one in each[:_SAMPLE])
     return all(is_text(file.path) for file in sample)
 
 
-def _are_parts(labels: Mapping[str, Sequence[SourceFile]]) -> bool:
-    """Return whether most files are the parts of a set that each folder has, such as `train.txt`.
-
-    Texts that have the same names in all folders are numbered.
+def _are_splits(labels: Mapping[str, Sequence[SourceFile]]) -> bool:
+    """Return whether most files are splits that each folder has, such as `train_text.txt`.
 
     Args:
       labels: name of a folder -> its files.
     """
     names = [{os.path.basename(file.path) for file in files} for files in labels.values()]
-    parts = [name for name in set.intersection(*names) if not any(map(str.isdecimal, name))]
-    return 2 * len(parts) * len(names) > sum(map(len, names))
+    splits = [name for name in set.intersection(*names) if has_split_word(name)]
+    return 2 * len(splits) * len(names) > sum(map(len, names))
 
 
 def is_text(path: str) -> bool:

@@ -189,7 +189,8 @@ def other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
 def _is_data(fields: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     """Return whether a record is a review: names of columns are neither numbers nor texts.
 
-    Nor does another record repeat one, as records repeat a label.
+    Nor do other records repeat one, as records repeat a label. In a survey, those who chose an
+    answer repeat the name of its column, and the others have an empty field.
 
     Args:
       fields: the record.
@@ -203,7 +204,7 @@ def _is_data(fields: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
         return True
     different = [other for other in others if list(other) != list(fields)]
     columns = zip(names, *(other for other in different if len(other) == len(fields)), strict=True)
-    if len(different) > 1 and any(name and name in values for name, *values in columns):
+    if len(different) > 1 and any(name in values and all(values) for name, *values in columns):
         return True
     # The names in a survey may be sentences too, such as `Please rate our service.`
     sentences = [index for index, field in enumerate(fields) if _SENTENCE.fullmatch(field)]

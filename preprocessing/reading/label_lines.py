@@ -21,7 +21,7 @@ _LABEL_FIRST = (
     r"sed -E 's/^[[:blank:]]*(.*[^[:blank:]])?[[:blank:]]*(__label__[^[:space:]]+)(.*)/\2 \1\3/'"
 )
 """The command that writes the last label of each line before its text."""
-_LABEL = r"(?P<label>positive|negative|neutral|pos|neg|[-+]?\d|[a-z]+:[a-z]+)"
+_LABEL = r"(?P<label>positive|negative|neutral|pos|neg|[-+]?\d|(?-i:[A-Z]+:[a-z]+))"
 _BEFORE = re.compile(rf"{_LABEL}(?P<mark>[ \t]+)\S.*", re.IGNORECASE | re.DOTALL)
 _BEHIND = re.compile(rf".*\S(?P<mark>[ \t]*[@|,;:#\t][ \t]*){_LABEL}", re.IGNORECASE | re.DOTALL)
 _LEAST = 5

@@ -41,8 +41,12 @@ NO_LABEL = "-1"
 NUMBERS = [str(number) for number in range(-1, 6)]
 """The numbers on any of the scales."""
 KNOWN_WORDS = {
-    **{"negative": 0, "neg": 0, "positive": 1, "pos": 1},
-    **{"neutral": NEUTRAL, "neu": NEUTRAL},
+    "negative": 0,
+    "neg": 0,
+    "positive": 1,
+    "pos": 1,
+    "neutral": NEUTRAL,
+    "neu": NEUTRAL,
 }
 """The words with a meaning on every scale."""
 YAML_WORDS = {True: ("true", "yes", "on"), False: ("false", "no", "off")}

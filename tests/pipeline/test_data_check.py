@@ -293,6 +293,43 @@ def test_the_text_is_the_column_with_its_name_and_no_list(tmp_path):
     assert columns_of(tmp_path, rows) == {"label": "reviewer score", "text": "user review"}
 
 
+def test_a_sentiment_in_the_name_of_the_texts_is_no_time(tmp_path):
+    rows = [
+        {"sentiment_text": f"{WORDS} {n}", "about": f"{WORDS}, {WORDS} {n}", "grade": n % 5 + 1}
+        for n in range(100)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": "grade", "text": "sentiment_text"}
+
+
+def test_a_column_of_several_ids_is_no_text(tmp_path):
+    rows = [
+        {"opinion of us": f"{WORDS} {n}", "tweet_ids": f"{n} " * 20, "grade": n % 5 + 1}
+        for n in range(100)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": "grade", "text": "opinion of us"}
+    (tmp_path / "in" / "a.csv").unlink()
+    lines = "".join(f"{row['tweet_ids']},{row['grade']}\n" for row in rows)
+    [problem] = look(write(tmp_path, a__csv=f"tweet_ids,grade\n{lines}")).problems
+    assert "no column looks like texts" in problem.message
+
+
+@pytest.mark.parametrize("name", ["queue_name", "ticket type name"])
+def test_a_queue_is_a_label_though_it_is_a_name(tmp_path, name):
+    rows = [
+        {"source": ("web", "mail")[n % 2], name: "abc"[n % 3], "remarks": f"{WORDS} {n}"}
+        for n in range(100)
+    ]
+    assert columns_of(tmp_path, rows) == {"label": name, "text": "remarks"}
+
+
+def test_numbers_without_a_gap_may_be_labels_beside_words(tmp_path):
+    rows = "".join(f"{n % 20},{'abc'[n % 3]},a text of number {n}\n" for n in range(200))
+    messages = [
+        one.message for one in look(write(tmp_path, a__csv=f"y,site,post\n{rows}")).problems
+    ]
+    assert "2 columns may be the label: `site`, `y`; choose one" in messages
+
+
 def test_a_list_beside_the_texts_does_not_prevent_a_proposal(tmp_path):
     rows = [
         {
@@ -1071,6 +1108,17 @@ def test_a_label_of_the_test_file_alone_is_left_out_by_a_mapping(tmp_path):
     labels = yaml.safe_load(problem.settings)["data"]["labels"]
     assert labels == {"New": None, "a": "a", "b": "b"}
     assert look(folder, f"data.labels={json.dumps(labels)}", splits).starts
+    without = look(folder, splits)
+    found = yaml.safe_load(without.settings)["data"]["labels"]
+    assert found == {label.lower(): name for label, name in labels.items()}
+    assert look_again(tmp_path, without).starts
+
+
+def test_the_problem_of_another_task_names_the_file_and_not_its_converted_part(tmp_path):
+    records = [{"label": "ab"[n % 2], "text": f"text number {n}"} for n in range(100)]
+    folder = write(tmp_path, a__json=json.dumps(records))
+    [sentiment, _] = look(folder, "data.labels=each").other_tasks
+    assert sentiment.problem.startswith(f"{folder}/a.json: the meaning of the labels")
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])

@@ -89,6 +89,17 @@ def test_parts_without_labels_are_no_folders_of_texts(tmp_path):
     assert check.number_of_files == 10 and not check.is_settled
 
 
+def test_texts_with_the_same_names_in_each_folder_are_texts(tmp_path):
+    names = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
+    files = {
+        f"{label}/{name}.txt": f"a {word} text about {name}\n"
+        for label, word in (("fake", "false"), ("real", "true"))
+        for name in names
+    }
+    check = look(write_all(tmp_path / "in", files), "data.labels=each")
+    assert [(label.name, label.lines) for label in check.labels] == [("fake", 6), ("real", 6)]
+
+
 def test_mails_with_their_digests_as_suffix_are_texts(tmp_path):
     files = {
         f"{label}/{n:05}.{n:032x}": f"From x\n\nmail {word} {n}\n"

@@ -516,6 +516,7 @@ def test_numbered_and_other_lines_of_a_text_have_no_labels(folder):
         ["5 days later it broke"] * 9,
         ["Score: 5", "Score: 4", "Score: 5", "Good"],
         ["Positive, and cheap", "Negative, and dear", "Positive, really"] * 3,
+        ["agent:hello how are you", "client:thanks a lot", "agent:hello again"] * 3,
     ):
         path = write(folder, "numbered.txt", "".join(f"{line}\n" for line in lines))
         found = got(read(path, ReadOptions(reads_labels=False)))

@@ -172,3 +172,11 @@ def test_a_header_again_is_no_label_that_repeats(tmp_path):
     header, rows = "nr,message,team\n", "".join(f"{n},a text {n},x\n" for n in range(9))
     table = read_table(write(tmp_path, "a.csv", header + rows + header + rows), ReadOptions())
     assert table and list(table.names) == ["nr", "message", "team"]
+
+
+def test_a_header_whose_names_are_the_answers_of_a_survey_is_no_label_that_repeats(tmp_path):
+    """Programs for surveys write the name of an answer into its column if it was chosen."""
+    rows = "".join(f"{'Price' if n % 2 else ''},a remark {n},{n % 5}\n" for n in range(20))
+    path = write(tmp_path, "a.csv", f"Price,What else,How likely\n{rows}")
+    with pytest.raises(InputError, match="its columns are Price, What else, How likely"):
+        detect_format(path)
