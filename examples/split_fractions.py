@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 from pydantic import Field
 
 from core.settings import Section
+
+if TYPE_CHECKING:
+    import numpy as np  # the settings of a run contain this class, and are read without NumPy
 
 _PARTS = 10_000
 """The number of parts into which the text keys are divided for the fractions of the splits."""
@@ -66,4 +68,5 @@ def parts_of_keys(keys: np.ndarray) -> np.ndarray:
       uint64 [texts], below 10,000. The last digit of a hash counts most: earlier versions compared
       it alone, for fractions of 0.1.
     """
-    return keys % np.uint64(10) * np.uint64(1_000) + keys // np.uint64(10) % np.uint64(1_000)
+    parts: np.ndarray = keys % 10 * 1_000 + keys // 10 % 1_000
+    return parts

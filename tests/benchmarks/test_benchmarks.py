@@ -18,8 +18,9 @@ from benchmarks import peer_folds, usage, whole
 from benchmarks.peer_files import read_reviews, scores
 from benchmarks.peer_results import Result, by_peer, table
 from benchmarks.strategies import Row, scaling_efficiency, setups
-from cli.run_state import NOT_RUN, Component, Failure, RunState
+from cli.run_state import NOT_RUN, Component, RunState
 from components.run_report.history import Run
+from core.events import Failed
 from platforms.local import runs
 from tests.waiting import wait
 
@@ -259,6 +260,6 @@ def test_the_efficiency_of_a_strategy_is_for_each_gpu_and_for_the_same_batch():
 def test_a_run_that_failed_before_its_first_component_has_no_figures(tmp_path):
     (tmp_path / "log").write_text("lines")
     components = [Component(name, NOT_RUN) for name in ("ReviewExampleGen", "Transform")]
-    state = RunState(components, failure=Failure("no such file", None))
+    state = RunState(components, failure=Failed("no such file"))
     with pytest.raises(SystemExit, match=r"the run failed: .*no such file.*; log: "):
         usage.outcome(state, tmp_path / "log")

@@ -239,6 +239,6 @@ def test_an_example_whose_label_is_of_no_class_is_an_error(read, tmp_path):
     file = min(Path(examples.uri, "Split-eval").iterdir())
     write_records(file, [make_example(text="Good", label=[label]) for label in (1, 2)])
     Path(examples.uri, "example_counts.json").unlink()  # it has those of the other file
-    line = "an Example has the label 2, but the labels of the 2 classes are 0 to 1; write the"
+    line = "an Example has the label 2, but the labels of the 2 classes are 0 to 1; run once"
     with pytest.raises(Exception, match=line):
         transform(examples, tmp_path, ["ngrams"])
