@@ -26,13 +26,22 @@ class HeldOut:
       unseen_span: see `trainer_module.settings.TrainingJob`.
       splits: see `trainer_module.settings.TrainingJob`; None: unknown, as of models of earlier
         versions.
-      split_fractions: the values of `SplitFractions`; empty: the defaults, as of models of earlier
-        versions.
+      split_fractions: see `trainer_module.settings.TrainingJob`. Models of earlier versions have
+        the defaults.
     """
 
     unseen_span: int | None = None
     splits: Mapping[str, str] | None = None
-    split_fractions: Mapping[str, float] = field(default_factory=dict)
+    split_fractions: SplitFractions = field(default_factory=SplitFractions)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON values of ORIGIN_FILE, which `held_out` reads."""
+        fractions = self.split_fractions.model_dump()
+        return {
+            "unseen_span": self.unseen_span,
+            "splits": self.splits,
+            "split_fractions": fractions,
+        }
 
     def may_be_known_to(self, other: HeldOut | None) -> str:
         """Return why a model with `other` may have been trained on this test split, as a predicate.
@@ -59,9 +68,7 @@ class HeldOut:
             return "is of later spans" if theirs > ours else ""
         if None not in (self.splits, other.splits) and self.splits != other.splits:
             return "was trained with other data.splits"
-        fractions = SplitFractions(**self.split_fractions)
-        others = SplitFractions(**other.split_fractions)
-        if fractions.test_texts_in_train(others, self.splits or {}):
+        if self.split_fractions.test_texts_in_train(other.split_fractions, self.splits or {}):
             return "was trained with other data.split_fractions"
         return ""
 
@@ -96,6 +103,5 @@ def held_out(origin: Mapping[str, Any]) -> HeldOut | None:
     """
     if not origin:
         return None
-    return HeldOut(
-        origin.get("unseen_span"), origin.get("splits"), origin.get("split_fractions", {})
-    )
+    fractions = SplitFractions(**origin.get("split_fractions", {}))
+    return HeldOut(origin.get("unseen_span"), origin.get("splits"), fractions)

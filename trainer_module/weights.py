@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import tensorflow as tf
@@ -104,7 +103,7 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
     file = os.path.join(job.serving_model_dir, ORIGIN_FILE)
     tf.io.gfile.makedirs(os.path.dirname(file))
     with tf.io.gfile.GFile(file, "w") as stream:
-        written = origin(job, feature_names) | asdict(_held_out(job))
+        written = origin(job, feature_names) | _held_out(job).to_json()
         stream.write(json.dumps(written, indent=1))
 
 
@@ -207,7 +206,7 @@ def warm_start(
 
 
 def _held_out(job: TrainingJob) -> HeldOut:
-    return HeldOut(job.unseen_span, job.splits, job.split_fractions.model_dump())
+    return HeldOut(job.unseen_span, job.splits, job.split_fractions)
 
 
 def _completed(theirs: dict[str, Any], job: TrainingJob) -> dict[str, Any]:

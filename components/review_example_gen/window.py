@@ -64,6 +64,8 @@ class _Part(NamedTuple):
 
     unit: UnitResult
     reviews: UnitIndex
+    written_as: np.ndarray
+    """The split as which the review was written when its span was read, str [reviews]."""
     split: np.ndarray
     """The split in the window, str [reviews]."""
     older: np.ndarray
@@ -106,9 +108,7 @@ def assemble(
     limits = _find_limits(_parts(spans, seen, splitting), max_examples) if max_examples else {}
     names = [span.name for span in older]
     return [
-        _assemble_unit(
-            part._replace(unit=part.unit._replace(unit=number)), limits, names, splitting, scratch
-        )
+        _assemble_unit(part._replace(unit=part.unit._replace(unit=number)), limits, names, scratch)
         for number, part in enumerate(_parts(spans, seen, splitting))
     ]
 
@@ -139,13 +139,14 @@ def _parts(spans: Sequence[ReadSpan], seen: _FirstSeen, splitting: Splitting) ->
     for span in spans:
         for unit in span.units:
             index = load_index(unit.index_file)
+            written_as = assign_splits(index.keys, READ_AS, splitting)
             if span is spans[-1]:
                 split = np.full(len(index.keys), NEWER)
                 older = seen.older[np.searchsorted(seen.keys, index.keys)]
             else:
-                split = assign_splits(index.keys, READ_AS, splitting)
+                split = written_as
                 older = np.full(len(index.keys), -1, np.int32)
-            yield _Part(unit, index, split, older)
+            yield _Part(unit, index, written_as, split, older)
 
 
 def _find_limits(parts: Iterator[_Part], max_examples: Mapping[str, int]) -> Limits:
@@ -157,40 +158,37 @@ def _find_limits(parts: Iterator[_Part], max_examples: Mapping[str, int]) -> Lim
 
 
 def _assemble_unit(
-    part: _Part,
-    limits: Limits,
-    older_names: Sequence[str],
-    splitting: Splitting,
-    scratch: str,
+    part: _Part, limits: Limits, older_names: Sequence[str], scratch: str
 ) -> UnitResult:
     """Return a unit with the files and the counts that it has in the window."""
     over = are_over(part.reviews.keys, part.split, limits)
     kept = (part.older < 0) & ~over
     return part.unit._replace(
-        shards=tuple(_shards(part, kept, splitting, scratch)),
+        shards=tuple(_shards(part, kept, scratch)),
         rejected=_rejected(part, older_names, scratch),
         counts=_counts(part, kept, over),
         classes=_classes(part, kept),
     )
 
 
-def _shards(part: _Part, kept: np.ndarray, splitting: Splitting, scratch: str) -> Iterator[Shard]:
+def _shards(part: _Part, kept: np.ndarray, scratch: str) -> Iterator[Shard]:
     """Write the shards of a unit; yield each of them.
 
     Args:
       part: the unit.
       kept: whether each review is an Example, bool [reviews].
-      splitting: how the unit was split when it was read.
       scratch: the folder of the files.
     """
     unit, reviews = part.unit, part.reviews
-    written_as = assign_splits(reviews.keys, READ_AS, splitting)
     waiting = {
-        split: iter(np.unique(reviews.shards[written_as == split]).tolist()) for split in SPLITS
+        split: iter(np.unique(reviews.shards[part.written_as == split]).tolist())
+        for split in SPLITS
     }
     for number, (split, path, count) in enumerate(unit.shards):
         # `read_unit` writes the shards of a split in ascending order.
-        chosen = np.flatnonzero((written_as == split) & (reviews.shards == next(waiting[split])))
+        chosen = np.flatnonzero(
+            (part.written_as == split) & (reviews.shards == next(waiting[split]))
+        )
         assert len(chosen) == count, path
         target = os.path.join(scratch, f"{unit.unit:05d}-{number:03d}.gz")
         left = kept[chosen]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from components.line_counts import SPLITS
 from pipeline.data_check.found import Choice, Problem
 from pipeline.data_check.settings_file import data_yaml
-from pipeline.data_convert.names import SPLIT_WORDS
+from pipeline.data_convert.names import SPLIT_WORDS, split_words
 from preprocessing.reading import globs
 from preprocessing.reading.files import SourceFile
-
-_WORD = re.compile(r"[a-z]+")
 
 
 def propose_splits(good: Sequence[str], others: Collection[str]) -> dict[str, str]:
@@ -26,9 +23,7 @@ def propose_splits(good: Sequence[str], others: Collection[str]) -> dict[str, st
     """
     groups: dict[str, set[str]] = {}
     for name in good:
-        words = {
-            SPLIT_WORDS[word]: word for word in _WORD.findall(name.lower()) if word in SPLIT_WORDS
-        }
+        words = {SPLIT_WORDS[word]: word for word in split_words(name)}
         if len(words) != 1:
             return {}
         groups.setdefault(next(iter(words)), set()).add(name)

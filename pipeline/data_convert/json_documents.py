@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
-from pipeline.data_convert.names import has_split_word
+from pipeline.data_convert.names import split_words
 from preprocessing.reading.columns import KNOWN_LABELS, KNOWN_TEXTS
 from preprocessing.reading.contents import LISTS
 from preprocessing.reading.formats.jsonl import parse_object
@@ -118,7 +118,7 @@ def find_splits(content: bytes) -> dict[str, list[dict[str, Any]]]:
     """
     text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
     first = _FIRST_KEY.match(text)
-    if first is None or not has_split_word(first[1]):
+    if first is None or not split_words(first[1]):
         return {}  # most documents are not parsed twice
     try:
         value = json.loads(text)
@@ -126,7 +126,7 @@ def find_splits(content: bytes) -> dict[str, list[dict[str, Any]]]:
         return {}
     if len(value) < 2:
         return {}
-    if not all(_KEY.fullmatch(key) and has_split_word(key) for key in value):
+    if not all(_KEY.fullmatch(key) and split_words(key) for key in value):
         return {}
     found = {key: find_records([records]) for key, records in value.items()}
     return _with_names(found) if all(found.values()) else {}

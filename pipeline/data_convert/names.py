@@ -26,9 +26,13 @@ SPLIT_WORDS = {
 _WORD = re.compile(r"[a-z]+")
 
 
-def has_split_word(name: str) -> bool:
-    """Return whether a name contains the word for a split, such as `oos_train`."""
-    return any(word in SPLIT_WORDS for word in _WORD.findall(name.lower()))
+def split_words(name: str) -> list[str]:
+    """Return the words for splits in a name, such as `train` in `oos_train`; keys of SPLIT_WORDS.
+
+    Args:
+      name: the name of a file, a folder or a key.
+    """
+    return [word for word in _WORD.findall(name.lower()) if word in SPLIT_WORDS]
 
 
 def new_names(names: Sequence[str]) -> dict[str, str]:

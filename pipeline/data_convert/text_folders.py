@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from core.errors import InputError
-from pipeline.data_convert.names import has_split_word
+from pipeline.data_convert.names import split_words
 from preprocessing.reading import encoding
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.contents import find_kind
@@ -179,7 +179,7 @@ def _are_splits(labels: Mapping[str, Sequence[SourceFile]]) -> bool:
       labels: name of a folder -> its files.
     """
     names = [{os.path.basename(file.path) for file in files} for files in labels.values()]
-    splits = [name for name in set.intersection(*names) if has_split_word(name)]
+    splits = [name for name in set.intersection(*names) if split_words(name)]
     return 2 * len(splits) * len(names) > sum(map(len, names))
 
 

@@ -131,8 +131,8 @@ class Chooser:
         The column of ids does not. If labels are read and the record has neither a title nor a
         label, nor the column that is set for the text, all its filled columns may. Otherwise,
         columns that other records fill in addition to a text, such as a product number, are left
-        out. If the record has a title, or no text was
-        read so far, only values of several words count.
+        out. If the record has a title, or no text was read so far, only values of several words
+        count.
 
         Args:
           record: column -> value, for a record without a text in known columns.
