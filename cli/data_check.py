@@ -57,10 +57,7 @@ def show_check(console: Console, check: DataCheck, run: str) -> None:
         _heading(console, "settings")
         _block(console, check.settings)
     if check.starts:
-        from pipeline.data_check.settings_file import as_argument
-
-        notes = [f" --set {as_argument(note.settings)}" for note in check.notes_with_settings]
-        print_parts(console, ("a run would start", "green"), f": {run}{''.join(notes)}")
+        print_parts(console, ("a run would start", "green"), f": {run}")
         return
     number = sum(problem.is_blocking for problem in check.problems)
     what = "1 problem" if number == 1 else f"{number} problems"

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from preprocessing.scripts import SYLLABLE
+
 _PUNCTUATION = r"[!-&(-/:-@\[-`{-~]+"
 """A run of ASCII punctuation, except the apostrophe, which is a part of words such as "don't"."""
 PUNCTUATION_BYTES = re.sub(rb"[\w'\s]", b"", bytes(range(33, 127))) + b"_"
@@ -17,6 +19,7 @@ PUNCTUATION_BYTES = re.sub(rb"[\w'\s]", b"", bytes(range(33, 127))) + b"_"
 def words(texts: tf.Tensor) -> tf.RaggedTensor:
     """Return the lower-cased words of each text; a run of punctuation is a word of its own.
 
+    Each syllable of a writing system without blanks is a word too, see `preprocessing.scripts`.
     A NUL separates words, as a space does.
 
     Args:
@@ -27,7 +30,18 @@ def words(texts: tf.Tensor) -> tf.RaggedTensor:
     """
     # tf.strings.lower drops what follows a NUL.
     lowered = tf.strings.lower(tf.strings.regex_replace(texts, r"\x00", " "), encoding="utf-8")
-    return tf.strings.split(tf.strings.regex_replace(lowered, _PUNCTUATION, r" \0 "))
+    return tf.strings.split(
+        tf.strings.regex_replace(lowered, f"{_PUNCTUATION}|{SYLLABLE}", r" \0 ")
+    )
+
+
+def separate_syllables(texts: tf.Tensor) -> tf.Tensor:
+    """Return the texts with spaces around each syllable that is a word.
+
+    Args:
+      texts: strings in UTF-8, shape [batch].
+    """
+    return tf.strings.regex_replace(texts, SYLLABLE, r" \0 ")
 
 
 def ngram_ids(

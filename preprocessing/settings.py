@@ -25,8 +25,7 @@ class Transform(Section):
     n-grams in each opening count once more, with weights of their own."""
     character_ngrams: list[Annotated[int, Field(ge=2, le=8)]] = []
     """Lengths of n-grams of characters within a word; `[3, 4]` helps with short texts, and with
-    languages that have many forms of a word. Chinese, Japanese, Thai and other texts without blanks
-    between words require `[2, 3]`, because each clause is one word."""
+    languages that have many forms of a word."""
     vocabulary_size: Annotated[int, Field(ge=10)] = 20_000
     """Words in the vocabulary of a sequence model."""
     max_tokens: PositiveInt = 500

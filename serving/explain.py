@@ -12,11 +12,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
+
+from preprocessing.scripts import SYLLABLE
 
 MAX_WORDS = 100
 """The greatest number of words that are left out. These are the first words of the review."""
-_WORD = re.compile(r"\S+")
+_WORD = re.compile(rf"{SYLLABLE}|(?:(?!{SYLLABLE})\S)+")
 _SMALLEST = 1e-7
 """Smallest distance of a probability from 0 and 1, about the precision of a float32 near 1."""
 
@@ -41,7 +44,7 @@ def variants(text: str, words: int = MAX_WORDS) -> list[bytes]:
       text: the review.
       words: the greatest number of words that are left out, from the beginning of the review.
     """
-    spans = list(_WORD.finditer(text))[:words]
+    spans = list(islice(_WORD.finditer(text), words))
     without = [text[: span.start()] + text[span.end() :] for span in spans]
     return [variant.encode() for variant in (text, *without)]
 

@@ -20,9 +20,8 @@ from pipeline.data_check.files import found_files
 from pipeline.data_check.found import DataCheck, Problem, Task
 from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.reading import Reading, RunInput
-from pipeline.data_check.settings_file import data_yaml, settings_file, with_data, with_transform
+from pipeline.data_check.settings_file import data_yaml, settings_file, with_data
 from pipeline.data_check.splits import in_splits, propose_splits, split_note
-from pipeline.data_check.texts import without_blanks
 from pipeline.data_check.trial import try_settings
 from pipeline.inputs import input_base, input_files, left_out_files, read_options
 from preprocessing.reading.files import SourceFile
@@ -86,11 +85,6 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
         problems += trial.problems
     problems += _text_questions(files, attempt, converted)
     changed = with_data(config, converted.new_base(input_base(config)), changes)
-    hint = None if config.transform.character_ngrams else without_blanks(reading.texts)
-    if hint:
-        note, features = hint
-        problems.append(note)
-        changed = with_transform(changed, features)
     blocking = [problem for problem in problems if problem.is_blocking]
     is_settled = all(problem.settings or problem.commands for problem in blocking)
     read_as: tuple[str, ...] = ()

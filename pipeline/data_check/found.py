@@ -186,12 +186,3 @@ class DataCheck:
     def starts(self) -> bool:
         """Whether a run with the given settings would read these files."""
         return not any(problem.is_blocking for problem in self.problems)
-
-    @property
-    def notes_with_settings(self) -> tuple[Problem, ...]:
-        """The settings without which a run would start, but with a worse model."""
-        return tuple(
-            problem
-            for problem in self.problems
-            if problem.settings and not (problem.is_blocking or problem.choices)
-        )

@@ -40,21 +40,6 @@ def with_data(config: PipelineConfig, base: str, changes: Mapping[str, Any]) -> 
     return PipelineConfig.model_validate({**values, "data": data})
 
 
-def with_transform(config: PipelineConfig, changes: Mapping[str, Any]) -> PipelineConfig:
-    """Return settings with changes in the section `transform`.
-
-    Args:
-      config: the settings.
-      changes: key in `transform` -> its value.
-
-    Raises:
-      pydantic.ValidationError: a change is not allowed.
-    """
-    values = config.model_dump()
-    transform = {**values["transform"], **changes}
-    return PipelineConfig.model_validate({**values, "transform": transform})
-
-
 def settings_file(config: PipelineConfig, is_own: bool, problems: Sequence[Problem]) -> str:
     """Return the content of a settings file.
 

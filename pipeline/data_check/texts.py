@@ -9,21 +9,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from core.overrides import dump_yaml
-from pipeline.data_check.found import Problem, Texts
+from pipeline.data_check.found import Texts
+from preprocessing.scripts import separate_syllables
 
 _TEXTS, _LETTERS = 5_000, 200
 """Number of texts, and of characters of each, whose writing system is found."""
 _NAMES = {"CJK": "Han", "HIRAGANA": "Kana", "KATAKANA": "Kana"}
 """First word of the name of a letter in Unicode -> its writing system, if it has another name."""
 _NONE = "no letters"
-_WITHOUT_BLANKS = ("Han", "Japanese", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan")
-"""Writing systems without blanks between words."""
-_MANY = 0.1
-"""The fraction of texts in these writing systems for which n-grams of characters are proposed."""
-_CHARACTERS = [2, 3]
-"""The lengths of n-grams of characters that are proposed. A word in these writing systems has about
-two characters; the laboratory journal has the measurements."""
 
 
 def describe_texts(texts: Sequence[bytes], keys: np.ndarray, labels: Sequence[int]) -> Texts:
@@ -36,7 +29,7 @@ def describe_texts(texts: Sequence[bytes], keys: np.ndarray, labels: Sequence[in
     """
     if not texts:
         return Texts()
-    words = np.array([len(text.split()) for text in texts])
+    words = np.array([_number_of_words(text) for text in texts])
     least, median, high, most = np.percentile(words, [0, 50, 95, 100]).astype(int).tolist()
     step = max(1, len(texts) // _TEXTS)
     scripts = Counter(
@@ -58,28 +51,6 @@ def describe_texts(texts: Sequence[bytes], keys: np.ndarray, labels: Sequence[in
     )
 
 
-def without_blanks(texts: Texts) -> tuple[Problem, dict[str, list[int]]] | None:
-    """Return the note about texts without blanks between words; None if there are few of them.
-
-    Args:
-      texts: the properties of the texts.
-
-    Returns:
-      The note, and key in `transform` -> its value.
-    """
-    found = {name: texts.scripts[name] for name in _WITHOUT_BLANKS if name in texts.scripts}
-    share = sum(found.values())
-    if share < _MANY:
-        return None
-    changes = {"character_ngrams": _CHARACTERS}
-    message = (
-        f"{share:.0%} of the texts have no blanks between words ({', '.join(found)}), so a model "
-        "would read a whole clause as one word: set transform.character_ngrams, with which the "
-        "models ngram_linear, deep_averaging and wide_and_deep read parts of it"
-    )
-    return Problem(message, dump_yaml({"transform": changes}), is_blocking=False), changes
-
-
 def script(text: str) -> str:
     """Return the writing system of most letters of a text, such as `Latin`, `Cyrillic` or `Han`."""
     found = Counter(map(_script_of, text[:_LETTERS]))
@@ -88,6 +59,12 @@ def script(text: str) -> str:
     if found["Kana"]:
         return "Japanese"
     return max(found, key=found.__getitem__) if +found else _NONE
+
+
+def _number_of_words(text: bytes) -> int:
+    if text.isascii():
+        return len(text.split())
+    return len(separate_syllables(text.decode("utf-8", "replace")).split())
 
 
 @lru_cache(10_000)

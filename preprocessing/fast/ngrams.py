@@ -24,6 +24,7 @@ from preprocessing.normalise import (
     WORD_HASHES,
     WORD_START,
     opening_mark,
+    separate_syllables,
 )
 
 _SPACE, _PUNCTUATION, _WORD = 0, 1, 2
@@ -32,7 +33,7 @@ _WHOLE = 2**62
 DIFFICULT_TEXTS = (
     b"",
     b"It's GREAT!!! (well... 5/5), don't_miss it; 'quoted' & <b>bold</b>",
-    "Größe ÉTÉ İstanbul Σίσυφος ΣΑΣ 日本語 \u212a \U0001f600".encode(),
+    "Größe ÉTÉ İstanbul Σίσυφος ΣΑΣ iPhoneの新型 日本語。 \u212a \U0001f600".encode(),
     b"tabs\tand\nlines \x0b\x0c\x1c " + b"antidisestablishmentarianism " * 3 + b"x" * 170,
     b"not UTF-8: \xff\xfe \xc3( a NUL:\0in a word",
     b"See https://www.example.org/a?b=1&c=2, @user #tag e-mail a.b@example.org 1,234.50 10%",
@@ -90,7 +91,7 @@ def split_words(texts: Sequence[bytes]) -> Words:
     Args:
       texts: texts in UTF-8.
     """
-    lowered = _lower_beyond_ascii(texts)
+    lowered = _prepared_beyond_ascii(texts)
     lengths = np.fromiter(map(len, lowered), np.int64, len(lowered))
     # A space between two texts keeps their words apart.
     data = np.frombuffer(b" ".join(lowered).lower(), np.uint8)
@@ -141,19 +142,21 @@ def ngram_ids(
     return NgramIds(ids, row_lengths)
 
 
-def _lower_beyond_ascii(texts: Sequence[bytes]) -> list[bytes]:
+def _prepared_beyond_ascii(texts: Sequence[bytes]) -> list[bytes]:
     """Return the texts, those with letters beyond ASCII in lower case, by TensorFlow.
 
-    TensorFlow replaces what is not UTF-8, so the returned texts are valid UTF-8.
+    These texts also have spaces around each syllable that is a word. TensorFlow replaces what is
+    not UTF-8, so the returned texts are valid UTF-8.
     """
-    lowered = list(texts)
+    prepared = list(texts)
     others = [index for index, text in enumerate(texts) if not text.isascii()]
     if others:
         strings = tf.constant([texts[index].replace(b"\0", b" ") for index in others])
-        found = tf.strings.lower(strings, encoding="utf-8").numpy().tolist()
+        lowered = tf.strings.lower(strings, encoding="utf-8")
+        found = separate_syllables(lowered).numpy().tolist()
         for index, text in zip(others, found, strict=True):
-            lowered[index] = text
-    return lowered
+            prepared[index] = text
+    return prepared
 
 
 def _count_word_ngrams(words: Words, longest: int, sizes: np.ndarray) -> np.ndarray:

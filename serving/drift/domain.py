@@ -17,6 +17,8 @@ from scipy.linalg import lapack
 from scipy.sparse import csr_matrix
 from scipy.stats import norm
 
+from preprocessing.scripts import separate_syllables
+
 _WORD = re.compile(r"[\w']+|[^\w\s]+")
 _LONGEST = 2
 _FOLDS = 5
@@ -128,7 +130,8 @@ def ngram_matrix(texts: Sequence[bytes]) -> NgramMatrix:
     columns: list[int] = []
     ends = [0]
     for text in texts:
-        words = _WORD.findall(text.decode("utf-8", "replace").lower())
+        lowered = text.decode("utf-8", "replace").lower()
+        words = _WORD.findall(separate_syllables(lowered))
         grams = set(words)
         for length in range(2, _LONGEST + 1):
             shifted = (words[n:] for n in range(length))

@@ -408,28 +408,20 @@ def test_labels_of_unknown_meaning_get_a_value_of_the_setting(tmp_path, labels, 
 
 
 @pytest.mark.parametrize(
-    ("text", "script"),
+    ("text", "script", "words"),
     [
-        ("房间很大，服务很好", "Han"),
-        ("とても良い商品です", "Japanese"),
-        ("ห้องพักสะอาดมาก", "Thai"),
-        ("방이 크고 깨끗해요", ""),
-        ("the room was clean", ""),
+        ("房间很大，服务很好", "Han", 10),
+        ("ห้องพักสะอาดมาก", "Thai", 11),
+        ("방이 크고 깨끗해요", "Hangul", 4),
+        ("the room was clean", "Latin", 5),
     ],
 )
-def test_texts_without_blanks_between_words_require_n_grams_of_characters(tmp_path, text, script):
+def test_a_syllable_is_a_word_of_texts_without_blanks_between_words(tmp_path, text, script, words):
     rows = "".join(f"{n % 5 + 1},{text} {n}\n" for n in range(100))
-    folder = write(tmp_path, a__csv=f"rating,text\n{rows}")
-    check = look(folder)
-    assert check.starts
-    if not script:
-        assert check.problems == () and "transform" not in check.settings
-        return
-    [note] = check.problems
-    assert f"100% of the texts have no blanks between words ({script})" in note.message
-    assert yaml.safe_load(check.settings)["transform"] == {"character_ngrams": [2, 3]}
-    assert look_again(tmp_path, check).problems == ()
-    assert look(folder, "transform.character_ngrams=[4]").problems == ()
+    check = look(write(tmp_path, a__csv=f"rating,text\n{rows}"))
+    assert check.starts and check.problems == ()
+    assert check.texts.scripts == {script: 1}
+    assert check.texts.words == (words,) * 4
 
 
 def test_each_other_task_has_its_classes_or_the_reason_why_it_is_not_possible(tmp_path):

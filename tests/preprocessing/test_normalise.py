@@ -19,7 +19,9 @@ words_of_a_text = st.lists(
     ("text", "words"),
     [
         ("Don't buy: it BROKE!!! (twice)", "don't buy : it broke !!! ( twice )"),
-        ("ÜBER café 日本", "über café 日本"),
+        ("ÜBER café 서울", "über café 서울"),
+        ("iPhoneの新型、良い!", "iphone の 新 型 、 良 い !"),
+        ("เครื่องดีมาก", "เค รื่ อ ง ดี มา ก"),
         ("good\0 terrible\0\0WASTE \0ÄRGER", "good terrible waste ärger"),
     ],
 )

@@ -16,6 +16,8 @@ def test_the_parts_are_the_review(text):
 def test_each_word_is_left_out_once():
     assert variants(" not  bad") == [b" not  bad", b"   bad", b" not  "]
     assert variants("a b c", words=1) == [b"a b c", b" b c"]
+    _, *without = (variant.decode() for variant in variants("iPhoneは良い"))
+    assert without == ["は良い", "iPhone良い", "iPhoneはい", "iPhoneは良"]
 
 
 def test_a_word_that_makes_it_positive_has_a_positive_effect():

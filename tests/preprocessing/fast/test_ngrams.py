@@ -16,6 +16,7 @@ TEXT = (
     | st.lists(
         st.tuples(st.sampled_from("aZ9'é!-_ \t\n\v\f\r\x1c\x85\xa0İΣς"), st.integers(0, 70))
     ).map(lambda runs: "".join(char * count for char, count in runs))
+    | st.text(st.sampled_from("aZ !。日本のカเครื่องລາວភាសាខ្មែរမြန်မာབོད་𠀋"), max_size=30)
 )
 
 
