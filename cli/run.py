@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from components.run_report.outcome import Outcome
     from core.events import Failed
     from pipeline.config import PipelineConfig
-    from pipeline.data_check.found import DataCheck
 
 app = typer.Typer()
 
@@ -134,7 +133,8 @@ def _show_result(
             text = f"version {outcome.served_as}, which an earlier run pushed, is this model"
             back = f"amazon-reviews rollback{options} serves the model before it"
             print_parts(console, ("still served", "red"), f": {text}; {back}")
-        _show_data_notes(console, config)
+        if outcome.settings_note:
+            _sentence(console, "texts", outcome.settings_note, "yellow")
         return exit_codes.NOT_BLESSED
     if not config.push.is_enabled:
         print_parts(console, "not pushed (push.destination: none)")
@@ -215,31 +215,16 @@ def _show_data_problems(config: PipelineConfig, options: str) -> None:
     """
     from cli.console import error_console
     from cli.data_check import show_after_failure
-
-    check = _look(config)
-    if check and check.number_of_files:
-        show_after_failure(error_console(), check, options)
-
-
-def _show_data_notes(console: Console, config: PipelineConfig) -> None:
-    """Print the settings that the user's texts require, because a model is worse without them."""
-    from pipeline.data_check.settings_file import as_argument
-
-    check = _look(config)
-    for note in check.notes_with_settings if check else ():
-        _sentence(console, "texts", f"{note.message}: --set {as_argument(note.settings)}", "yellow")
-
-
-def _look(config: PipelineConfig) -> DataCheck | None:
-    """Return a look at the user's data; None for the sample, and if the look fails."""
     from pipeline.data_check.check import check_data
 
     if config.data.input_base is None:
-        return None
+        return
     try:
-        return check_data(config)
-    except Exception:  # no fault of this look may hide the result of the run
-        return None
+        check = check_data(config)
+    except Exception:  # no fault of this look may hide the error of the run
+        return
+    if check.number_of_files:
+        show_after_failure(error_console(), check, options)
 
 
 def _show_failure(failure: Failed, interrupted: bool, log: Path | None) -> int:

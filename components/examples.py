@@ -1,4 +1,4 @@
-"""Examples artifacts of TFX: the files of their splits, and the publication of new files."""
+"""Examples artifacts of TFX: the files and texts of their splits, and the publication of files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import tensorflow as tf
 from apache_beam.io.filesystems import FileSystems
 from tfx import types
 from tfx.components.util import examples_utils
@@ -15,6 +16,7 @@ from tfx.types import artifact_utils
 
 from examples.tfrecords import example_files, write_example_counts
 from examples.writer import ShardWriter, text_level
+from preprocessing import features
 
 _SPANS_FILE = "spans.json"
 SAMPLE_SIZE = 1000
@@ -66,6 +68,13 @@ def read_spans(folder: str) -> dict[str, int]:
         return {}
     with fileio.open(file) as source:
         return {f"{folder}/{path}": span for path, span in json.loads(source.read()).items()}
+
+
+def example_text(example: bytes) -> bytes:
+    """Return the text of a serialized Example, in UTF-8."""
+    found = tf.train.Example.FromString(example).features.feature[features.TEXT]
+    text: bytes = found.bytes_list.value[0]
+    return text
 
 
 def publish(

@@ -48,6 +48,8 @@ class Outcome:
       not_tested: a sentence about the classes that the test split lacks; empty if it has all.
       served_as: the version that is served with the model of this run, although the run did not
         push it; empty if there is none.
+      settings_note: a clause with the settings that the texts require, without which a model is
+        worse; empty if there are none, or if the model is good.
 
     Early records lack the attributes with a default.
     """
@@ -79,6 +81,7 @@ class Outcome:
     drift: str = ""
     severity: str = ""
     served_as: str = ""
+    settings_note: str = ""
 
     @property
     def decision(self) -> Decision:

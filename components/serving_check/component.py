@@ -21,7 +21,7 @@ from tfx.utils import path_utils
 
 from components.evaluator.files import stored_predictions
 from components.evaluator.thresholds import check_names, rounded
-from components.examples import SAMPLE_SIZE
+from components.examples import SAMPLE_SIZE, example_text
 from components.properties import (
     BLESSED_PROPERTY,
     CAUSE_PROPERTY,
@@ -32,7 +32,6 @@ from components.serving_check.candidate import (
     BODY_BYTES,
     MAX_BYTES,
     Answers,
-    example_text,
     try_candidate,
 )
 from components.serving_check.golden import Golden, Sentence

@@ -86,7 +86,7 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
         problems += trial.problems
     problems += _text_questions(files, attempt, converted)
     changed = with_data(config, converted.new_base(input_base(config)), changes)
-    hint = None if config.transform.character_ngrams else without_blanks(reading.texts)
+    hint = None if config.transform.character_ngrams else without_blanks(reading.texts.scripts)
     if hint:
         note, features = hint
         problems.append(note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -38,11 +38,6 @@ def describe_texts(texts: Sequence[bytes], keys: np.ndarray, labels: Sequence[in
         return Texts()
     words = np.array([len(text.split()) for text in texts])
     least, median, high, most = np.percentile(words, [0, 50, 95, 100]).astype(int).tolist()
-    step = max(1, len(texts) // _TEXTS)
-    scripts = Counter(
-        script(text[: 4 * _LETTERS].decode("utf-8", "ignore")) for text in texts[::step]
-    )
-    fractions = {name: count / scripts.total() for name, count in scripts.most_common()}
     _, first, numbers, repeated = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
@@ -52,22 +47,35 @@ def describe_texts(texts: Sequence[bytes], keys: np.ndarray, labels: Sequence[in
     return Texts(
         len(texts),
         (least, median, high, most),
-        fractions,
+        shares_of_scripts(texts),
         duplicates=len(keys) - len(first),
         contradictions=int(repeated[has_several].sum()),
     )
 
 
-def without_blanks(texts: Texts) -> tuple[Problem, dict[str, list[int]]] | None:
+def shares_of_scripts(texts: Sequence[bytes]) -> dict[str, float]:
+    """Return writing system -> the fraction of texts in it, the most frequent one first.
+
+    Args:
+      texts: the texts, in UTF-8. Of many texts, a part at regular distances is inspected.
+    """
+    step = max(1, len(texts) // _TEXTS)
+    scripts = Counter(
+        script(text[: 4 * _LETTERS].decode("utf-8", "ignore")) for text in texts[::step]
+    )
+    return {name: count / scripts.total() for name, count in scripts.most_common()}
+
+
+def without_blanks(scripts: Mapping[str, float]) -> tuple[Problem, dict[str, list[int]]] | None:
     """Return the note about texts without blanks between words; None if there are few of them.
 
     Args:
-      texts: the properties of the texts.
+      scripts: the result of `shares_of_scripts`.
 
     Returns:
       The note, and key in `transform` -> its value.
     """
-    found = {name: texts.scripts[name] for name in _WITHOUT_BLANKS if name in texts.scripts}
+    found = {name: scripts[name] for name in _WITHOUT_BLANKS if name in scripts}
     share = sum(found.values())
     if share < _MANY:
         return None

@@ -23,6 +23,7 @@ from components.evaluator import new_span
 from components.evaluator.files import read
 from components.evaluator.gates import deciding
 from components.evaluator.metrics import ACCURACY, AUC, constant_answer, key_figures
+from components.examples import SAMPLE_SIZE, example_text
 from components.properties import (
     CAUSE_PROPERTY,
     CLASSES_PROPERTY,
@@ -39,13 +40,19 @@ from components.run_report.tracking import from_environment, track
 from core.errors import InputError, write_again
 from core.metadata import connection_config
 from core.training_summary import TrainingSummary, read_summary
+from examples.tfrecords import read_sample
 from pipeline.config import PipelineConfig, recorded_settings
+from pipeline.data_check.settings_file import as_argument
+from pipeline.data_check.texts import shares_of_scripts, without_blanks
 from pipeline.destinations import destination_json
 from pipeline.nodes import EVALUATOR, EXAMPLE_GEN, REPORT, SERVING_CHECK
 from pipeline.pipeline import make_tracking
 from platforms.local import unchanged
 from serving.drift.compare import Comparison, NotCompared
 from serving.identity import identity
+
+_SAMPLED_FILES = 4
+"""Maximum number of files from which the texts are sampled. A file has about 16 MiB of text."""
 
 
 class Runner(LocalDagRunner):
@@ -107,6 +114,8 @@ class Runner(LocalDagRunner):
             if not outcome.pushed_to:
                 destination = make_destination(destination_json(self._config))
                 outcome = replace(outcome, served_as=served_as(destination, run.uris["model"]))
+            if not outcome.verdict.is_good and not self._config.transform.character_ngrams:
+                outcome = replace(outcome, settings_note=settings_note(run.uris["examples"]))
             history.record_outcome(handle.store, self.run_id, outcome)
             unchanged.record(handle.store, self.run_id, self._config, self._fingerprint)
         return outcome
@@ -179,6 +188,25 @@ def served_as(destination: Destination, model: str) -> str:
         logging.warning("It is unknown whether the model is served: %s", error)
         return ""
     return served.name if served and served.content == content else ""
+
+
+def settings_note(examples: str) -> str:
+    """Return a clause with the settings that the texts of a run require; empty if there are none.
+
+    Args:
+      examples: the URI of the raw Examples, whose train split is sampled.
+    """
+    try:
+        sample = read_sample(f"{examples}/Split-train", SAMPLE_SIZE, _SAMPLED_FILES)
+    except (tf.errors.OpError, InputError) as error:
+        # The run itself has finished.
+        logging.warning("It is unknown whether the texts require settings: %s", error)
+        return ""
+    found = without_blanks(shares_of_scripts(list(map(example_text, sample))))
+    if found is None:
+        return ""
+    note, _ = found
+    return f"{note.message}: --set {as_argument(note.settings)}"
 
 
 def collect_outcome(run: history.Run) -> Outcome:

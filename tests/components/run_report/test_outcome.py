@@ -15,7 +15,7 @@ KEYS = {
     *("accuracy_change", "blessed", "refused", "not_checked", "pushed_to", "report"),
     *("strategy", "metrics", "accuracy_interval", "other_classes", "not_tested"),
     *("class_count", "class_lines", "thresholds", "loss_curve", "steps"),
-    *("skipped_warm_start", "drift", "severity", "served_as"),
+    *("skipped_warm_start", "drift", "severity", "served_as", "settings_note"),
 }
 
 
