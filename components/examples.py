@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import tensorflow as tf
 from apache_beam.io.filesystems import FileSystems
 from tfx import types
+from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.components.util import examples_utils
 from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
@@ -37,6 +38,13 @@ def split_files(examples: list[types.Artifact], splits: Iterable[str]) -> list[s
     """
     folders = [uri for split in splits for uri in artifact_utils.get_split_uris(examples, split)]
     return sorted(path for folder in folders for path in example_files(folder))
+
+
+def newest_span(examples: types.Artifact) -> int | None:
+    """Return the number of the newest span of Examples; None if the input has no spans."""
+    if not examples.has_custom_property(SPAN_PROPERTY_NAME):
+        return None
+    return int(examples.get_int_custom_property(SPAN_PROPERTY_NAME))
 
 
 def write_spans(folder: str, spans: Mapping[str, int]) -> None:
