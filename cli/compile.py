@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.options import ConfigOption, SetOption, TargetOption, settings_options
+from platforms.clusters import COMPILED_FILES, ClusterTarget
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
-    from platforms.clusters import ClusterTarget
-
-SUFFIXES = {"vertex": ".json", "kubeflow": ".yaml"}
-BEGINS = {"vertex": '{\n  "displayName": ', "kubeflow": "components:\n"}
-"""Target -> the beginning of each compiled pipeline."""
 
 ParameterOption = Annotated[
     list[str] | None,
@@ -53,9 +49,10 @@ def compile(
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
-    file = output or Path(f"{settings.name}{SUFFIXES[target]}")
-    free = str(file.with_name(f"{file.stem}-{target}{SUFFIXES[target]}"))
-    check_replaced(file, BEGINS[target], f"a pipeline for {target}", such_as=free)
+    suffix, begins = COMPILED_FILES[target]
+    file = output or Path(f"{settings.name}{suffix}")
+    free = str(file.with_name(f"{file.stem}-{target}{suffix}"))
+    check_replaced(file, begins, f"a pipeline for {target}", such_as=free)
     compile_to(file, settings, target)
     options = settings_options(config, overrides)
     print_line(f"compiled {file}; next: amazon-reviews submit --target {target}{options}")
@@ -84,7 +81,7 @@ def submit(
     parameters = _parameters(parameter)
     submission.check_submission(settings, target)
     with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
+        package = Path(folder) / f"{settings.name}{COMPILED_FILES[target].suffix}"
         compile_checked(package, settings, target)
         code = submission.submit(settings, target, package, parameters, wait, print_line)
     raise typer.Exit(code)
@@ -139,7 +136,7 @@ def schedule(
         schedules.remove(settings, target, print_line)
         return
     with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
+        package = Path(folder) / f"{settings.name}{COMPILED_FILES[target].suffix}"
         compile_checked(package, settings, target)
         options = settings_options(config, overrides)
         schedules.create(settings, target, package, parameters, times, print_line, options)

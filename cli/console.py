@@ -117,6 +117,16 @@ def json_text(value: Any, indent: int | None = None) -> str:
     return re.sub(f"[{CONTROLS_BEYOND_ASCII}]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def quiet_tensorflow() -> None:
+    """Let TensorFlow log nothing in this process, unless the user has set another level.
+
+    By default TensorFlow logs missing libraries and CPU features while it is imported and while it
+    loads a model, and the content of Examples that it cannot parse. Call this before the import.
+    The errors of TensorFlow are exceptions, which the commands report.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
     """Discard what libraries write to standard error in this context; exceptions propagate.

@@ -165,7 +165,7 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
     gfile = tf.io.gfile
     targets = {name: f"{base.rstrip('/')}/{name}" for name in FILES}
     if is_bucket(base):
-        from platforms.google_cloud.api import find_credentials
+        from platforms.google_credentials import find_credentials
 
         find_credentials(_KEY, base)
     try:

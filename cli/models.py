@@ -93,7 +93,7 @@ def last_pushed_model(config: PipelineConfig) -> str:
     """
     from core.errors import ConfigError
     from pipeline.destinations import check_mounted
-    from platforms.google_cloud.api import find_credentials
+    from platforms.google_credentials import find_credentials
     from serving.versions import newest_complete
 
     serving = config.paths.serving

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from core.overrides import OPTION
+from platforms.clusters import ClusterTarget
 
 ConfigOption = Annotated[
     str | None,
@@ -28,9 +29,7 @@ SetOption = Annotated[
         "May be repeated.",
     ),
 ]
-TargetOption = Annotated[
-    Literal["vertex", "kubeflow"], typer.Option("--target", help="Platform of the cluster.")
-]
+TargetOption = Annotated[ClusterTarget, typer.Option("--target", help="Platform of the cluster.")]
 
 
 def settings_words(config: str | None, overrides: Sequence[str] | None) -> list[str]:

@@ -222,16 +222,15 @@ def _score(
         kept.
     """
     target = _check(inputs, output, id)
-    # TensorFlow logs while it is imported and while it loads a model.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # Beam logs the traceback of an error before it raises the error.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    from cli.console import error_console, print_line, silent_stderr
+    from cli.console import error_console, print_line, quiet_tensorflow, silent_stderr
     from cli.models import last_pushed_model
     from core.processes import large_imports
     from platforms.flink import checks as flink
     from preprocessing.labels import model_labels
 
+    quiet_tensorflow()
     files = [("--input", name) for name in inputs]
     outputs = [("--output", target), ("paths.serving", config.paths.serving)]
     flink.check_paths(config, [*files, *outputs])

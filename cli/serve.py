@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 from typing import Annotated
 
 import typer
@@ -32,7 +31,7 @@ def serve(
     Ctrl-C the server answers the accepted requests and ends. Exit code 2: there is no model, or
     the address is in use.
     """
-    from cli.console import print_line, silent_stderr
+    from cli.console import print_line, quiet_tensorflow, silent_stderr
     from cli.models import last_pushed_model
     from core.processes import large_imports
     from pipeline.config import load_config
@@ -43,9 +42,7 @@ def serve(
     folder = settings.paths.serving
     address = settings.server if port is None else settings.server.model_copy(update={"port": port})
     listener = open_socket(address)
-    # By default TensorFlow logs missing libraries and CPU features. It also logs the content of
-    # Examples that it cannot parse. The server itself logs TensorFlow's exceptions.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    quiet_tensorflow()
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
         last_pushed_model(settings)

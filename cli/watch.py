@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -58,7 +57,7 @@ def watch(
     compare with, or the new ones cannot be read. With --then run, an alarm ends with the exit code
     of the run.
     """  # noqa: DOC501
-    from cli.console import json_text, print_line, silent_stderr
+    from cli.console import json_text, print_line, quiet_tensorflow, silent_stderr
     from cli.models import last_pushed_model
     from pipeline.config import load_config
 
@@ -66,8 +65,7 @@ def watch(
     words = [*(inputs or ()), *(files or ())]
     if not inputs or "" in words:
         raise InputError("--input: required; name the files or the folder of the new reviews")
-    # TensorFlow logs while it is imported and while it loads a model.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    quiet_tensorflow()
     with silent_stderr():
         from core.processes import large_imports
         from preprocessing.labels import model_labels

@@ -1,4 +1,4 @@
-"""Examples artifacts of TFX: the files of their splits, and the publication of new files."""
+"""Examples artifacts of TFX: the files and texts of their splits, and the publication of files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import tensorflow as tf
 from apache_beam.io.filesystems import FileSystems
 from tfx import types
+from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.components.util import examples_utils
 from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
@@ -15,6 +17,7 @@ from tfx.types import artifact_utils
 
 from examples.tfrecords import example_files, write_example_counts
 from examples.writer import ShardWriter, text_level
+from preprocessing import features
 
 _SPANS_FILE = "spans.json"
 SAMPLE_SIZE = 1000
@@ -35,6 +38,13 @@ def split_files(examples: list[types.Artifact], splits: Iterable[str]) -> list[s
     """
     folders = [uri for split in splits for uri in artifact_utils.get_split_uris(examples, split)]
     return sorted(path for folder in folders for path in example_files(folder))
+
+
+def newest_span(examples: types.Artifact) -> int | None:
+    """Return the number of the newest span of Examples; None if the input has no spans."""
+    if not examples.has_custom_property(SPAN_PROPERTY_NAME):
+        return None
+    return int(examples.get_int_custom_property(SPAN_PROPERTY_NAME))
 
 
 def write_spans(folder: str, spans: Mapping[str, int]) -> None:
@@ -66,6 +76,13 @@ def read_spans(folder: str) -> dict[str, int]:
         return {}
     with fileio.open(file) as source:
         return {f"{folder}/{path}": span for path, span in json.loads(source.read()).items()}
+
+
+def example_text(example: bytes) -> bytes:
+    """Return the text of a serialized Example, in UTF-8."""
+    found = tf.train.Example.FromString(example).features.feature[features.TEXT]
+    text: bytes = found.bytes_list.value[0]
+    return text
 
 
 def publish(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tfx.dsl.io import fileio
@@ -15,7 +14,12 @@ from core.digests import DIGESTS, check_digests, sha256, to_text
 from core.errors import InputError, cause, write_again
 from preprocessing.labels import model_labels
 from preprocessing.signatures import PREDICT_TEXT
-from serving.predict_text import SAMPLE, check_outputs, make_predict_text
+from serving.predict_text import (
+    SAMPLE,
+    check_outputs,
+    check_probabilities,
+    make_predict_text,
+)
 from serving.versions import MODEL_FILE, missing_part
 
 _UNREACHABLE = (
@@ -176,14 +180,11 @@ def check_loads(model: str) -> None:
     check_files(model)
     try:
         answers = make_predict_text(tf.saved_model.load(model), model)([SAMPLE])
-        scores = answers[model_labels(model).scores_name]
+        check_probabilities(answers[model_labels(model).scores_name])
     except _UNREACHABLE:
         raise
     except Exception as error:  # A damaged file can raise anything, also an OSError.
         raise InputError(cause(error)) from None
-    # Also false for NaN.
-    if wrong := [score for score in np.ravel(scores).tolist() if not 0 <= score <= 1]:
-        raise InputError(f"{PREDICT_TEXT} returns the probability {wrong[0]}")
 
 
 def _files(folder: str) -> Iterator[str]:

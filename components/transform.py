@@ -30,7 +30,6 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform import analyzer_nodes, impl_helper
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
 from tfx import types
-from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.components.transform import executor_utils
 from tfx.components.util import udf_utils
 from tfx.dsl.components.base import executor_spec
@@ -50,7 +49,7 @@ from tfx_bsl.coders import example_coder
 from tfx_bsl.public import tfxio
 
 from components.beam import LocalBeamExecutor, divide_into_units, read_results, write_results
-from components.examples import publish, read_spans, split_files
+from components.examples import newest_span, publish, read_spans, split_files
 from components.properties import CODE_KEY, UNSEEN_SPAN_PROPERTY
 from components.schema_gen import read_schema
 from components.transform_batches import BatchTransformer
@@ -124,8 +123,8 @@ class TransformExecutor(LocalBeamExecutor):
         write_labels(graph.uri, labels)
         spans = read_spans(artifact_utils.get_single_uri(examples))
         [source] = examples
-        if source.has_custom_property(SPAN_PROPERTY_NAME):
-            newest = source.get_int_custom_property(SPAN_PROPERTY_NAME)
+        newest = newest_span(source)
+        if newest is not None:
             unseen = newest if spans else newest + 1
             transformed.set_int_custom_property(UNSEEN_SPAN_PROPERTY, unseen)
         if has_analyzers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 
 from core import exit_codes
 
@@ -86,6 +87,18 @@ def cause(error: BaseException) -> str:
     # A line such as "Pipeline has validations errors:" contains no error itself.
     shown = messages[:2] if messages[0].endswith(":") else messages[:1]
     return f"{type(error).__name__}: {' '.join(shown)}"
+
+
+def error_chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, and then those that caused it, as a traceback of Python shows them.
+
+    Args:
+      error: the error.
+    """
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
 
 
 def storage_errors() -> tuple[type[Exception], ...]:

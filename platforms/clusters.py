@@ -1,16 +1,40 @@
-"""The clusters, and their interfaces: a client, which submits a pipeline, and its schedules."""
+"""The clusters, the files of their compiled pipelines, and the interfaces of their modules.
+
+This module imports nothing that is slow.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from pipeline.config import PipelineConfig
-from platforms.follow import Run
+if TYPE_CHECKING:
+    from pipeline.config import PipelineConfig
+    from platforms.follow import Run
 
 ClusterTarget = Literal["vertex", "kubeflow"]
 """The platforms that run a compiled pipeline."""
+
+
+class CompiledFile(NamedTuple):
+    """The file of a compiled pipeline.
+
+    Attributes:
+      suffix: the end of its name.
+      begins: the beginning of its content.
+    """
+
+    suffix: str
+    begins: str
+
+
+COMPILED_FILES: Mapping[ClusterTarget, CompiledFile] = {
+    "vertex": CompiledFile(".json", '{\n  "displayName": '),
+    "kubeflow": CompiledFile(".yaml", "components:\n"),
+}
+"""Target -> the file that `platforms.compile` writes."""
 
 
 def cluster_name(config: PipelineConfig) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import abc
+import json
 from typing import Any
 
+import yaml
 from kfp.pipeline_spec import pipeline_spec_pb2
 from kubernetes.utils import parse_quantity
 from tfx.dsl.components.base.base_component import BaseComponent
@@ -13,12 +15,13 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
 from components.baseline import PushedBaseline
-from pipeline.cluster_settings import Resources
+from pipeline.cluster_settings import Resources, Volume
 from pipeline.destinations import destination_json
-from pipeline.nodes import TRAINER
+from pipeline.nodes import EXAMPLE_GEN, PUSHER, SERVED_MODEL, TRAINER, WARM_START
 from pipeline.platform import Platform
 from platforms.beam import set_beam_args
-from platforms.clusters import cluster_name
+from platforms.clusters import ClusterTarget, cluster_name
+from platforms.pipeline_spec import tasks_of
 from platforms.training_jobs.executor import TrainingJobTrainer
 from platforms.training_jobs.job import CustomJobSettings, KubernetesJobSettings
 
@@ -27,10 +30,18 @@ class Compiled(Platform):
     """The part of a platform that is the same for both clusters.
 
     Attributes:
+      target: the name of the platform.
       default_gpu: the accelerator of a component whose settings name none.
+      never_cached: the nodes whose outputs depend on more than the parameters and artifacts that
+        they read. A submission enables the cache for ReviewExampleGen again, see
+        `platforms.input_cache`.
+      encodings: how often the parameters of a step are encoded as JSON.
     """
 
+    target: ClusterTarget
     default_gpu: str
+    never_cached: tuple[str, ...]
+    encodings: int
 
     @property
     def name(self) -> str:
@@ -52,6 +63,27 @@ class Compiled(Platform):
         if not self._config.training.has_peers:
             return super().trainer(custom_config, **arguments)
         return self._job_trainer(custom_config=custom_config, **arguments).with_id(TRAINER)
+
+    @abc.abstractmethod
+    def content(self, job: dict[str, Any]) -> str:
+        """Return the content of the file of a compiled pipeline.
+
+        Args:
+          job: the JSON of a PipelineJob.
+        """
+
+    def parameter_sizes(self, spec: dict[str, Any]) -> dict[str, int]:
+        """Return what has parameters, as a noun -> the size of its encoded parameters in bytes.
+
+        Args:
+          spec: the JSON of a PipelineSpec.
+        """
+        return {
+            f"the step {name}": _encoded_size(
+                task.get("inputs", {}).get("parameters", {}), self.encodings
+            )
+            for name, task in tasks_of(spec).items()
+        }
 
     @abc.abstractmethod
     def _job_trainer(self, **arguments: Any) -> BaseComponent:
@@ -84,9 +116,26 @@ class Compiled(Platform):
 
 
 class Kubeflow(Compiled):
-    """Kubeflow Pipelines."""
+    """Kubeflow Pipelines.
 
+    Argo Workflows passes the template of a pod in a variable, which contains the JSON of the pod,
+    and in it that of the arguments. With a longer variable it requires a permission that Kubeflow
+    Pipelines does not give.
+    """
+
+    target = "kubeflow"
     default_gpu = "nvidia.com/gpu"
+    never_cached = (EXAMPLE_GEN, SERVED_MODEL, WARM_START)
+    encodings = 3
+
+    def content(self, job: dict[str, Any]) -> str:
+        spec, volume = job["pipelineSpec"], self._config.kubeflow.volume
+        documents = [spec, _platform_spec(spec, volume)] if volume else [spec]
+        return str(yaml.safe_dump_all(documents, sort_keys=True))
+
+    def parameter_sizes(self, spec: dict[str, Any]) -> dict[str, int]:
+        # The first pod of a run gets the tasks of all steps.
+        return {**super().parameter_sizes(spec), "all steps": _encoded_size(spec["root"], 2)}
 
     def _job_trainer(self, **arguments: Any) -> BaseComponent:
         kubeflow, own = self._config.kubeflow, self._trainer_resources
@@ -112,7 +161,14 @@ class Kubeflow(Compiled):
 class Vertex(Compiled):
     """Vertex AI Pipelines."""
 
+    target = "vertex"
     default_gpu = "NVIDIA_TESLA_T4"
+    # The result of the Pusher depends on the served model, which a rollback changes.
+    never_cached = (EXAMPLE_GEN, SERVED_MODEL, WARM_START, PUSHER)
+    encodings = 1
+
+    def content(self, job: dict[str, Any]) -> str:
+        return json.dumps(job, indent=2, sort_keys=True) + "\n"
 
     def _job_trainer(self, **arguments: Any) -> BaseComponent:
         vertex, own = self._config.vertex, self._trainer_resources
@@ -129,3 +185,25 @@ class Vertex(Compiled):
             timeout_seconds=self._config.cluster.training_timeout_hours * 3600,
         )
         return TrainingJobTrainer(settings, **arguments)
+
+
+PLATFORMS: dict[ClusterTarget, type[Compiled]] = {"kubeflow": Kubeflow, "vertex": Vertex}
+"""Target -> its platform."""
+
+
+def _encoded_size(value: Any, times: int) -> int:
+    """Return the size of a value in bytes after it was encoded as JSON several times."""
+    for _ in range(times):
+        value = json.dumps(value, ensure_ascii=False)
+    return len(value.encode())
+
+
+def _platform_spec(spec: dict[str, Any], volume: Volume) -> dict[str, Any]:
+    """Return the YAML document for Kubernetes, which mounts the volume in every step."""
+    mount = {
+        "constant": volume.claim,
+        "pvcNameParameter": {"runtimeValue": {"constant": volume.claim}},
+        "mountPath": volume.mount,
+    }
+    executors = {name: {"pvcMount": [mount]} for name in spec["deploymentSpec"]["executors"]}
+    return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}}

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from core.digests import check_digests
-from core.errors import UserError, cause
+from core.errors import InputError, UserError, cause
 from preprocessing.fast.ngrams import DIFFICULT_TEXTS, NgramIds, ngram_ids, split_words
 from preprocessing.labels import LABELS_FILE, Labels, model_labels
 from preprocessing.signatures import PREDICT_NGRAMS, PREDICT_TEXT
@@ -131,6 +131,21 @@ def check_outputs(shapes: Mapping[str, tf.TensorShape], labels: Labels) -> None:
             f"{PREDICT_TEXT} does not return `{labels.scores_name}` of {labels.number} classes, "
             f"the number of names in {LABELS_FILE}"
         )
+
+
+def check_probabilities(scores: np.ndarray) -> None:
+    """Check that the scores of a model are probabilities.
+
+    Args:
+      scores: the scores of some texts, see `Labels.decide`.
+
+    Raises:
+      InputError: a score is not in [0, 1].
+    """
+    # The comparison is also false for NaN.
+    wrong = [score for score in np.ravel(scores).tolist() if not 0 <= score <= 1]
+    if wrong:
+        raise InputError(f"{PREDICT_TEXT} returns the probability {wrong[0]}")
 
 
 def load_predict_text(folder: str) -> PredictText:

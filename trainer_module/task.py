@@ -10,16 +10,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from absl import logging
 from pydantic import ValidationError
 
-from core import events, exit_codes
+from core import events, exit_codes, storage
 from core.code_file import located_cause
 from core.errors import cause
 from core.settings import first_problem
-from core.storage import is_url
 from trainer_module.cluster import exits, local
 from trainer_module.cluster.tf_config import Cluster, set_tf_config
 from trainer_module.settings import TrainingJob
@@ -84,17 +82,9 @@ def read_job(path: str) -> TrainingJob:
 
     Raises:
       ValueError: the file cannot be read, or does not contain a job.
-    """  # noqa: DOC501
+    """
     try:
-        if not is_url(path):
-            return TrainingJob.model_validate_json(Path(path).read_bytes())
-        import tensorflow as tf
-
-        try:
-            with tf.io.gfile.GFile(path, "rb") as file:
-                return TrainingJob.model_validate_json(file.read())
-        except tf.errors.OpError as error:
-            raise OSError(error.message) from error
+        return TrainingJob.model_validate_json(storage.read(path))
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error}") from None
     except ValidationError as error:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 from absl import logging
 from tfx import types
 from tfx.components.evaluator import constants
-from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import BaseChannel, artifact_utils, standard_artifacts
+from tfx.types import BaseChannel, standard_artifacts
 from tfx.types.component_spec import ExecutionParameter
 from tfx.types.standard_component_specs import (
     BASELINE_MODEL_KEY,
@@ -37,7 +36,7 @@ from components.evaluator.files import BASELINE, CANDIDATE, OtherModel, Results
 from components.evaluator.scores import Scores, confused_reviews, merge
 from components.evaluator.scoring import SCORED, ScoreFiles
 from components.evaluator.thresholds import Evaluation
-from components.examples import split_files
+from components.examples import newest_span, split_files
 from components.properties import BASELINE_PROPERTY
 from components.saved_models import trained_model
 from core.errors import InputError
@@ -45,7 +44,7 @@ from core.progress import report
 from core.settings import with_parameters
 from examples.held_out import held_out, read_origin
 from examples.tfrecords import count_examples
-from preprocessing.labels import model_labels, read_labels
+from preprocessing.labels import Labels, model_labels, read_labels
 from preprocessing.reading.labels import numbers_of, two_scales
 from serving.drift import reference
 
@@ -85,32 +84,21 @@ class EvaluatorExecutor(LocalBeamExecutor):
         inputs = existing_model(input_dict, BASELINE_MODEL_KEY)
         [evaluation], [blessing] = output_dict[EVALUATION_KEY], output_dict[BLESSING_KEY]
         [candidate] = inputs[MODEL_KEY]
+        [examples] = inputs[EXAMPLES_KEY]
         models = {CANDIDATE: path_utils.serving_model_path(candidate.uri)}
         uri_key = constants.ARTIFACT_PROPERTY_CURRENT_MODEL_URI_KEY
         blessing.set_string_custom_property(uri_key, candidate.uri)
         id_key = constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY
         blessing.set_int_custom_property(id_key, candidate.id)
-        labels = read_labels(artifact_utils.get_single_uri(inputs[EXAMPLES_KEY]))
-        other, known = None, ""
+        labels = read_labels(examples.uri)
+        unscored = Results(labels, settings, {})
         for baseline in inputs.get(BASELINE_MODEL_KEY, []):
-            folder = path_utils.serving_model_path(baseline.uri)
-            served = baseline.get_string_custom_property(BASELINE_PROPERTY) or baseline.uri
-            baseline_labels = model_labels(folder)
-            _check_scale(labels.label_scale, baseline_labels.label_scale)
-            classes = baseline_labels.names
-            if classes == labels.names:
-                models[BASELINE] = folder
-                blessing.set_string_custom_property(BASELINE_PROPERTY, served)
-                ours = held_out(read_origin(models[CANDIDATE]))
-                if ours is not None:
-                    known = ours.may_be_known_to(held_out(read_origin(folder)))
-            else:
-                other = OtherModel(served, classes)
-        [source] = inputs[EXAMPLES_KEY]
-        span = None
-        if source.has_custom_property(SPAN_PROPERTY_NAME):
-            span = source.get_int_custom_property(SPAN_PROPERTY_NAME)
-        unscored = Results(labels, settings, {}, other, known)
+            found = _compared(baseline, models[CANDIDATE], labels)
+            unscored = unscored._replace(other=found.other, known=found.known)
+            if found.other is None:
+                models[BASELINE] = found.folder
+                blessing.set_string_custom_property(BASELINE_PROPERTY, found.name)
+        span = newest_span(examples)
         tested = split_files(inputs[EXAMPLES_KEY], ["test"])
         report(SCORED, 0, sum(count_examples(tested)))
         units = divide_into_units(tested)
@@ -131,6 +119,47 @@ class EvaluatorExecutor(LocalBeamExecutor):
         for check in checks:
             logging.info("%s: %s", "passed" if check.passed else "missed", check.sentence)
         _bless(blessing, all(check.passed for check in checks))
+
+
+class _Compared(NamedTuple):
+    """The baseline of a candidate, and whether both can be compared.
+
+    Attributes:
+      name: its name in messages.
+      folder: the folder of the SavedModel.
+      other: see `Results.other`; None if the candidate is compared with the baseline.
+      known: see `Results.known`.
+    """
+
+    name: str
+    folder: str
+    other: OtherModel | None = None
+    known: str = ""
+
+
+def _compared(baseline: types.Artifact, candidate: str, labels: Labels) -> _Compared:
+    """Return the baseline of a candidate.
+
+    Args:
+      baseline: the artifact of the baseline.
+      candidate: the folder of the candidate.
+      labels: the classes of this run.
+
+    Raises:
+      InputError: the labels fit both the scale of the baseline and the one that was detected, or
+        the file of its classes is damaged.
+      OSError, tensorflow.errors.OpError: a file of a model cannot be read.
+    """
+    folder = path_utils.serving_model_path(baseline.uri)
+    name = baseline.get_string_custom_property(BASELINE_PROPERTY) or baseline.uri
+    theirs = model_labels(folder)
+    _check_scale(labels.label_scale, theirs.label_scale)
+    if theirs.names != labels.names:
+        return _Compared(name, folder, OtherModel(name, theirs.names))
+    ours = held_out(read_origin(candidate))
+    if ours is None:
+        return _Compared(name, folder)
+    return _Compared(name, folder, known=ours.may_be_known_to(held_out(read_origin(folder))))
 
 
 def _check_scale(found: str, served: str) -> None:

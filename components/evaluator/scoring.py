@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
-from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -44,6 +43,7 @@ from preprocessing.fast.ngrams import NgramIds, Words, length_buckets, ngram_ids
 from preprocessing.labels import Labels
 from preprocessing.signatures import PREDICT_NGRAMS, SERVING_DEFAULT, TRANSFORM_FEATURES
 from serving.drift import reference
+from serving.drift.reference import HashedReviews
 from serving.predict_text import NgramSettings, call_in_batches, make_predict_text
 
 SCORED = "texts scored"
@@ -59,6 +59,22 @@ _STORED_CLASSES = 10
 """Number of the most probable classes whose probabilities are stored for the serving check."""
 
 
+class _Batch(NamedTuple):
+    """Some reviews.
+
+    Attributes:
+      examples: the serialized Examples.
+      texts: their texts in UTF-8.
+      labels: their labels, int64 [batch].
+      hashes: the hashes of the Examples, int64 [batch].
+    """
+
+    examples: list[bytes]
+    texts: list[bytes]
+    labels: np.ndarray
+    hashes: np.ndarray
+
+
 class ScoreFiles(beam.DoFn):
     """A Beam stage that scores gzipped TFRecord files of Examples.
 
@@ -70,7 +86,7 @@ class ScoreFiles(beam.DoFn):
 
     def __init__(self, folders: Mapping[str, str], labels: Labels, settings: Evaluation):
         self._labels = labels
-        self._kept = reference.rows(labels)
+        self._most_kept = reference.rows(labels)
         self._folders = dict(folders)
         self._slices = tuple(settings.slices)
         self._patterns = {name: re.compile(text) for name, text in settings.patterns.items()}
@@ -104,66 +120,87 @@ class ScoreFiles(beam.DoFn):
                     scores = merge([scores, running.popleft().result()])
             yield merge([scores, *(future.result() for future in running)])
 
-    def _score(self, batch: np.ndarray) -> Scores:
-        decoded = self._decoder.DecodeBatch(batch)
-        columns = dict(zip(decoded.schema.names, decoded.columns, strict=True))
-        labels = columns[features.LABEL].flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-        texts = columns[features.TEXT].flatten().to_pylist()
-        examples = batch.tolist()
-        words = split_words(texts)
+    def _score(self, serialized: np.ndarray) -> Scores:
+        """Return the scores of some serialized Examples, bytes [batch]."""
+        batch = self._decode(serialized)
+        words = split_words(batch.texts)
         # Both models usually have the same settings, and the n-grams take most of the time.
         ngrams = cache(lambda settings: ngram_ids(words, *settings))
         predictions = {
-            name: model.predict(examples, ngrams) for name, model in self._models.items()
-        }
-        slices = {
-            slice_key: {
-                model: Counts.from_predictions(labels[here], found[here], self._labels)
-                for model, found in predictions.items()
-            }
-            for slice_key, here in self._members(examples, texts, words).items()
+            name: model.predict(batch.examples, ngrams) for name, model in self._models.items()
         }
         own = predictions[CANDIDATE]
-        hashes = np.fromiter(map(zlib.crc32, examples), np.int64, len(examples))
-        sampled = [
-            (int(hashes[n]), digest(examples[n]), _stored(own[n]))
-            for n in np.argsort(hashes, kind="stable")[:SAMPLE_SIZE].tolist()
-        ]
+        mistakes = self._mistakes(batch, own)
+        scores = Scores(
+            slices={
+                slice_key: {
+                    name: Counts.from_predictions(batch.labels[here], found[here], self._labels)
+                    for name, found in predictions.items()
+                }
+                for slice_key, here in self._members(batch, words).items()
+            },
+            sampled=_sampled(batch, own),
+            mistakes=most_confident(mistakes.values(), MISTAKES),
+            confusions=confusion_texts(mistakes.values()),
+            reference=self._kept(batch, own),
+        )
+        if BASELINE not in predictions:
+            return scores
+        served = predictions[BASELINE]
+        was_right = self._labels.decide(served) == batch.labels
+        return scores._replace(
+            changed=_changed_answers(mistakes, was_right), served=self._kept(batch, served)
+        )
+
+    def _decode(self, serialized: np.ndarray) -> _Batch:
+        decoded = self._decoder.DecodeBatch(serialized)
+        columns = dict(zip(decoded.schema.names, decoded.columns, strict=True))
+        labels = columns[features.LABEL].flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+        examples = serialized.tolist()
+        return _Batch(
+            examples=examples,
+            texts=columns[features.TEXT].flatten().to_pylist(),
+            labels=labels,
+            hashes=np.fromiter(map(zlib.crc32, examples), np.int64, len(examples)),
+        )
+
+    def _mistakes(self, batch: _Batch, own: np.ndarray) -> dict[int, Mistake]:
+        """Return number of a review -> the wrong answer to it, the most confident one first.
+
+        Args:
+          batch: the reviews.
+          own: the scores of the candidate.
+        """
         predicted = self._labels.decide(own)
         probability = self._labels.shown(own, predicted)
         doubt = -self._labels.of_label(own, predicted)
-
-        def mistake(n: int) -> Mistake:
-            text = texts[n].decode("utf-8", "replace")[:_TEXT_SIZE]
-            answer = int(labels[n]), int(predicted[n]), float(probability[n])
-            return Mistake(float(doubt[n]), int(hashes[n]), text, *answer)
-
-        wrong = np.flatnonzero(predicted != labels)
-        wrong = wrong[np.lexsort((hashes[wrong], doubt[wrong]))]
-        mistakes = [mistake(n) for n in wrong.tolist()]
-        keep = partial(reference.select, hashes, texts=texts, labels=labels, most=self._kept)
-        changed = served = None
-        if BASELINE in predictions:
-            served = keep(predictions[BASELINE])
-            was_right = self._labels.decide(predictions[BASELINE]) == labels
-            newly_wrong = list(compress(mistakes, was_right[wrong]))
-            changed = ChangedAnswers(
-                len(newly_wrong),
-                int(np.count_nonzero((predicted == labels) & ~was_right)),
-                most_confident(newly_wrong, REGRESSIONS),
+        wrong = np.flatnonzero(predicted != batch.labels)
+        order = wrong[np.lexsort((batch.hashes[wrong], doubt[wrong]))]
+        return {
+            n: Mistake(
+                doubt=float(doubt[n]),
+                hash=int(batch.hashes[n]),
+                text=batch.texts[n].decode("utf-8", "replace")[:_TEXT_SIZE],
+                label=int(batch.labels[n]),
+                predicted=int(predicted[n]),
+                probability=float(probability[n]),
             )
-        confusions, shown = confusion_texts(mistakes), most_confident(mistakes, MISTAKES)
-        return Scores(slices, sampled, shown, confusions, changed, keep(own), served)
+            for n in order.tolist()
+        }
 
-    def _members(
-        self, examples: Sequence[bytes], texts: Sequence[bytes], words: Words
-    ) -> dict[Slice, np.ndarray]:
+    def _kept(self, batch: _Batch, scores: np.ndarray) -> HashedReviews:
+        """Return the reviews that a push keeps with the model, with some scores of theirs."""
+        return reference.select(
+            batch.hashes, scores, texts=batch.texts, labels=batch.labels, most=self._most_kept
+        )
+
+    def _members(self, batch: _Batch, words: Words) -> dict[Slice, np.ndarray]:
         """Return slice -> whether each review is in it, bool [batch]."""
         sliced: dict[str, np.ndarray] = {
-            name: self._slice_values(name, examples, words) for name in self._slices
+            name: self._slice_values(name, batch.examples, words) for name in self._slices
         }
-        sliced |= {name: _matches(pattern, texts) for name, pattern in self._patterns.items()}
-        return {WHOLE: np.ones(len(texts), bool)} | {
+        sliced |= {name: _matches(pattern, batch.texts) for name, pattern in self._patterns.items()}
+        return {WHOLE: np.ones(len(batch.texts), bool)} | {
             (feature, value): column == value
             for feature, column in sliced.items()
             for value in np.unique(column).tolist()
@@ -218,6 +255,31 @@ class _Model:
         """
         [found] = call_in_batches(self._loaded.signatures[signature], examples, [output])
         return found
+
+
+def _sampled(batch: _Batch, own: np.ndarray) -> list[tuple[int, str, Any]]:
+    """Return the sample of a batch with the scores of the candidate, see `Scores.sampled`."""
+    return [
+        (int(batch.hashes[n]), digest(batch.examples[n]), _stored(own[n]))
+        for n in np.argsort(batch.hashes, kind="stable")[:SAMPLE_SIZE].tolist()
+    ]
+
+
+def _changed_answers(mistakes: Mapping[int, Mistake], was_right: np.ndarray) -> ChangedAnswers:
+    """Return the reviews that exactly one of candidate and baseline gets right.
+
+    Args:
+      mistakes: number of a review -> the wrong answer of the candidate.
+      was_right: whether the answer of the baseline to each review is right, bool [batch].
+    """
+    is_right = np.ones(len(was_right), bool)
+    is_right[list(mistakes)] = False
+    newly_wrong = [mistake for n, mistake in mistakes.items() if was_right[n]]
+    return ChangedAnswers(
+        newly_wrong=len(newly_wrong),
+        newly_right=int(np.count_nonzero(is_right & ~was_right)),
+        regressions=most_confident(newly_wrong, REGRESSIONS),
+    )
 
 
 def _stored(scores: np.ndarray) -> Any:

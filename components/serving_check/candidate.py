@@ -25,15 +25,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-import tensorflow as tf
 from absl import logging
 
+from components.examples import example_text
 from components.saved_models import copy_folder
 from core import processes
 from core.errors import ERROR_LINE, ServerError, cause
 from core.machine import peak_rss
 from core.progress import report_stage
-from preprocessing import features
 from preprocessing.signatures import PREDICT_TEXT, SERVING_DEFAULT, TRANSFORM_FEATURES
 from serving.rest import server
 from serving.rest.limits import Limits
@@ -231,13 +230,6 @@ def _batches(inputs: Sequence[bytes]) -> Iterator[list[bytes]]:
         batch.append(value)
     if batch:
         yield batch
-
-
-def example_text(example: bytes) -> bytes:
-    """Return the text of a serialized Example, in UTF-8."""
-    found = tf.train.Example.FromString(example).features.feature[features.TEXT]
-    text: bytes = found.bytes_list.value[0]
-    return text
 
 
 def _start(folder: str, log: Path) -> subprocess.Popen[bytes]:

@@ -15,13 +15,13 @@ from absl import logging
 from tfx.components.evaluator import constants
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
-from tfx.types import artifact_utils
+from tfx.types import Artifact, artifact_utils
 from tfx.types.standard_artifacts import Examples, InfraBlessing, Model, ModelEvaluation
 from tfx.utils import path_utils
 
 from components.evaluator.files import stored_predictions
 from components.evaluator.thresholds import check_names, rounded
-from components.examples import SAMPLE_SIZE
+from components.examples import SAMPLE_SIZE, example_text
 from components.properties import (
     BLESSED_PROPERTY,
     CAUSE_PROPERTY,
@@ -32,7 +32,6 @@ from components.serving_check.candidate import (
     BODY_BYTES,
     MAX_BYTES,
     Answers,
-    example_text,
     try_candidate,
 )
 from components.serving_check.golden import Golden, Sentence
@@ -91,37 +90,10 @@ def ServingCheck(
         golden sentence has a class that does not exist.
       OSError, tensorflow.errors.OpError: a file cannot be read, or the model cannot be copied.
     """
-    is_packaged, sentences = Golden.from_json(golden)
-    not_checked = ""
     labels = read_labels(examples.uri)
-    if is_packaged and labels.names != SENTIMENT.names:
-        not_checked = (
-            "no golden sentences were checked, because those of the package are for negative and "
-            "positive reviews; set serving_check.golden to sentences of your data"
-        )
-    elif is_packaged:
-        train = artifact_utils.get_split_uri([examples], "train")
-        reviews = read_sample(train, SAMPLE_SIZE, _TRAIN_FILES)
-        not_checked = why_not_applied([each.text for each in sentences], map(example_text, reviews))
-    else:
-        named = {sentence.label for sentence in sentences}
-        check_names("serving_check.golden", sorted(named), labels.names)
-        if missing := [name for name in labels.names if name not in named]:
-            not_checked = (
-                f"serving_check.golden has no sentence of {len(missing):,} of {labels.number:,} "
-                f"classes, which were not checked: {listed(missing)}"
-            )
-    if is_packaged and not_checked:
-        sentences = []
-    tested = read_sample(artifact_utils.get_split_uri([examples], "test"), SAMPLE_SIZE)
-    # If no text fits into a request, the server cannot serve them, and the check fails.
-    sample = [each for each in tested if len(each) <= MAX_BYTES] or tested
-    if len(sample) < len(tested):
-        not_sent = (
-            f"{len(tested) - len(sample):,} of {len(tested):,} test {labels.nouns} were not sent, "
-            f"because the server accepts requests of at most {BODY_BYTES:,} bytes"
-        )
-        not_checked = "; ".join(filter(None, [not_checked, not_sent]))
+    sentences, not_applied = _applied_golden(Golden.from_json(golden), examples, labels)
+    sample, not_sent = _test_sample(examples, labels)
+    not_checked = "; ".join(filter(None, [not_applied, not_sent]))
     if not_checked:
         logging.warning("Serving check: %s", not_checked)
     candidate = path_utils.serving_model_path(model.uri)
@@ -140,6 +112,63 @@ def ServingCheck(
     blessing.set_int_custom_property(BLESSED_PROPERTY, int(found.passed))
     blessing.set_string_custom_property(CAUSE_PROPERTY, found.cause)
     blessing.set_string_custom_property(NOT_CHECKED_PROPERTY, not_checked)
+
+
+def _applied_golden(
+    golden: Golden, examples: Artifact, labels: Labels
+) -> tuple[Sequence[Sentence], str]:
+    """Return the golden sentences that apply, and why others do not, as a clause.
+
+    Args:
+      golden: the golden sentences.
+      examples: raw Examples, whose split `train` decides whether those of the package apply.
+      labels: the classes.
+
+    Raises:
+      InputError: the Examples were deleted or are damaged, or a sentence has a class that does not
+        exist.
+    """
+    if not golden.is_packaged:
+        named = {sentence.label for sentence in golden.sentences}
+        check_names("serving_check.golden", sorted(named), labels.names)
+        missing = [name for name in labels.names if name not in named]
+        if not missing:
+            return golden.sentences, ""
+        return golden.sentences, (
+            f"serving_check.golden has no sentence of {len(missing):,} of {labels.number:,} "
+            f"classes, which were not checked: {listed(missing)}"
+        )
+    if labels.names != SENTIMENT.names:
+        return (), (
+            "no golden sentences were checked, because those of the package are for negative and "
+            "positive reviews; set serving_check.golden to sentences of your data"
+        )
+    train = artifact_utils.get_split_uri([examples], "train")
+    reviews = read_sample(train, SAMPLE_SIZE, _TRAIN_FILES)
+    texts = [sentence.text for sentence in golden.sentences]
+    not_applied = why_not_applied(texts, map(example_text, reviews))
+    return () if not_applied else golden.sentences, not_applied
+
+
+def _test_sample(examples: Artifact, labels: Labels) -> tuple[list[bytes], str]:
+    """Return a sample of the test split for the server, and why it lacks some, as a clause.
+
+    Args:
+      examples: raw Examples.
+      labels: the classes.
+
+    Raises:
+      InputError: the Examples were deleted or are damaged.
+    """
+    tested = read_sample(artifact_utils.get_split_uri([examples], "test"), SAMPLE_SIZE)
+    # If no text fits into a request, the server cannot serve them, and the check fails.
+    sample = [each for each in tested if len(each) <= MAX_BYTES] or tested
+    if len(sample) == len(tested):
+        return sample, ""
+    return sample, (
+        f"{len(tested) - len(sample):,} of {len(tested):,} test {labels.nouns} were not sent, "
+        f"because the server accepts requests of at most {BODY_BYTES:,} bytes"
+    )
 
 
 def check_answers(

@@ -31,11 +31,6 @@ def describe_texts(texts: Sequence[bytes], keys: np.ndarray, labels: Sequence[in
         return Texts()
     words = np.array([_number_of_words(text) for text in texts])
     least, median, high, most = np.percentile(words, [0, 50, 95, 100]).astype(int).tolist()
-    step = max(1, len(texts) // _TEXTS)
-    scripts = Counter(
-        script(text[: 4 * _LETTERS].decode("utf-8", "ignore")) for text in texts[::step]
-    )
-    fractions = {name: count / scripts.total() for name, count in scripts.most_common()}
     _, first, numbers, repeated = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
@@ -45,10 +40,23 @@ def describe_texts(texts: Sequence[bytes], keys: np.ndarray, labels: Sequence[in
     return Texts(
         len(texts),
         (least, median, high, most),
-        fractions,
+        _shares_of_scripts(texts),
         duplicates=len(keys) - len(first),
         contradictions=int(repeated[has_several].sum()),
     )
+
+
+def _shares_of_scripts(texts: Sequence[bytes]) -> dict[str, float]:
+    """Return writing system -> the fraction of texts in it, the most frequent one first.
+
+    Args:
+      texts: the texts, in UTF-8. Of many texts, a part at regular distances is inspected.
+    """
+    step = max(1, len(texts) // _TEXTS)
+    scripts = Counter(
+        script(text[: 4 * _LETTERS].decode("utf-8", "ignore")) for text in texts[::step]
+    )
+    return {name: count / scripts.total() for name, count in scripts.most_common()}
 
 
 def script(text: str) -> str:

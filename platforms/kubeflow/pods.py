@@ -16,9 +16,8 @@ from kubernetes.client import CoreV1Api, CustomObjectsApi
 from kubernetes.client.exceptions import ApiException
 
 from core.errors import InputError
-from platforms.training_jobs.client import connect
-from platforms.training_jobs.manifests import Object
-from platforms.training_jobs.pods import USUAL_WAITS, pod_problem
+from platforms.kubernetes_api import connect
+from platforms.kubernetes_objects import USUAL_WAITS, Object, pod_problem, terminated
 
 _SECONDS = (3.0, 10.0)
 """Timeouts of a request, of the connection and of each read."""
@@ -167,7 +166,7 @@ class RunPods:
 
         Such a container passes on the results of the step, and uploads its log.
         """
-        if _ended(pod).get("exitCode") != 0:
+        if terminated(pod, _CONTAINER).get("exitCode") != 0:
             return ""
         name = pod["metadata"]["name"]
         for each in pod["status"]["containerStatuses"]:
@@ -226,21 +225,12 @@ def _label(node: str) -> str:
     return found[1] if found else node.rpartition(".")[2]
 
 
-def _ended(pod: Object) -> Object:
-    """Return Kubernetes's description of the end of the container of a step."""
-    for each in pod["status"].get("containerStatuses") or []:
-        if each["name"] == _CONTAINER:
-            ended: Object = each.get("state", {}).get("terminated") or {}
-            return ended
-    return {}
-
-
 def _killed_by_node(pod: Object) -> str:
     """Return Kubernetes's own reason for the end of a pod, such as an eviction; empty: none."""
     status = pod["status"]
     if status.get("reason"):
         return f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
-    reason = str(_ended(pod).get("reason") or "")
+    reason = str(terminated(pod, _CONTAINER).get("reason") or "")
     if reason == "OOMKilled":
         return f"OOMKilled; increase {_memory(pod)}"
     return "" if reason in ("Error", "Completed") else reason
@@ -269,5 +259,5 @@ def _last_error(log: str, pod: Object) -> str:
 
 def _killed(pod: Object) -> str:
     """Return the exit code of a step that was killed; empty if it ended by itself."""
-    code = _ended(pod).get("exitCode") or 0
+    code = terminated(pod, _CONTAINER).get("exitCode") or 0
     return f"was killed, exit code {code}" if code > _KILLED else ""

@@ -46,7 +46,7 @@ def check_run(config: PipelineConfig) -> None:
     for key, path in paths.items():
         if is_bucket(path):
             # The import of Google's client takes a while.
-            from platforms.google_cloud.api import find_credentials
+            from platforms.google_credentials import find_credentials
 
             find_credentials(key, path)
     _names(config.paths.checkpoints, "paths.checkpoints")

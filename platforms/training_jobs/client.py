@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import time
 from typing import Any
 
 import urllib3
 from absl import logging
-from kubernetes.client import ApiClient, Configuration
+from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
 from core.errors import InputError, ServerError, cause
 from core.retry_after import retry_after
+from platforms.kubernetes_api import error_status, server_message
+from platforms.kubernetes_objects import Object
 from platforms.training_jobs.job import KubernetesJobSettings
 from platforms.training_jobs.kinds import JOBSET, KINDS, TFJOB, JobKind
-from platforms.training_jobs.manifests import Object
 from platforms.training_jobs.pods import Pod
 
 SECONDS = 300.0
@@ -38,34 +37,6 @@ class Unreachable(ServerError):
     """An API that did not respond before the timeout."""
 
 
-def connect() -> ApiClient:
-    """Return a client of the cluster of this pod, or outside a pod of that in the kube config.
-
-    Raises:
-      InputError: this process does not run in a pod, and there is no valid kube config.
-    """
-    configuration = Configuration()
-    # `JobClient` retries requests, and logs every retry.
-    configuration.retries = False
-    try:
-        load_incluster_config(client_configuration=configuration)
-    except ConfigException as no_pod:
-        try:
-            load_kube_config(
-                # The package reads the variable only once, during its import.
-                config_file=os.environ.get("KUBECONFIG") or None,
-                client_configuration=configuration,
-                persist_config=False,
-            )
-        except Exception as no_file:  # A wrong file can raise any exception.
-            raise InputError(
-                "no Kubernetes cluster to train on: this process does not run in a pod with a "
-                f"service account ({no_pod}), and there is no valid kube config ({no_file}). Set "
-                "KUBECONFIG to the path of a kube config"
-            ) from None
-    return ApiClient(configuration)
-
-
 class JobClient:
     """The jobs of one kind in one namespace, with their pods, events and logs.
 
@@ -80,7 +51,7 @@ class JobClient:
         """Construct a client, without a request to the API.
 
         Args:
-          api: the connection to the cluster, see `connect`.
+          api: the connection to the cluster, see `platforms.kubernetes_api.connect`.
           kind: the kind of the jobs.
           namespace: the namespace of the jobs and of their pods.
         """
@@ -226,7 +197,7 @@ class JobClient:
             try:
                 return json.loads(self._request(path, method, body=body, **options).data)
             except ApiException as error:
-                if _status(error).get("reason") == _EXPECTED[method]:
+                if error_status(error).get("reason") == _EXPECTED[method]:
                     return None
                 problem = f"{method} {path}: {error.status} {server_message(error)}"
                 if error.status not in _TRANSIENT:
@@ -251,7 +222,7 @@ class JobClient:
         if error.status == 403 and "cannot" in problem:
             guide = "the Role that this step requires is in docs/how-to/kubeflow.md"
             return InputError(f"Kubernetes forbids {problem}; {guide}")
-        if error.status == 404 and not _status(error):
+        if error.status == 404 and not error_status(error):
             crd = self.kind.title
             controller = self.kind.controller
             return InputError(f"no {crd} CRD in this cluster; it belongs to {controller}")
@@ -289,22 +260,3 @@ def supported_kind(api: ApiClient, settings: KubernetesJobSettings) -> JobKind:
 
 def _created_at(item: Object) -> str:
     return item["metadata"].get("creationTimestamp") or ""
-
-
-def _status(error: ApiException) -> Object:
-    """Return the Status object in the body of an error; empty if there is none."""
-    try:
-        status = json.loads(error.body or b"")
-    except ValueError:
-        return {}
-    return status if isinstance(status, dict) else {}
-
-
-def server_message(error: ApiException) -> str:
-    """Return the server's message about an error, at most 1,000 characters.
-
-    Args:
-      error: the error of the Python client of Kubernetes.
-    """
-    body = error.body.decode(errors="replace") if error.body else ""
-    return str(_status(error).get("message") or body or error.reason)[:1000]

@@ -15,8 +15,6 @@ from google.protobuf.duration_pb2 import Duration
 
 from core import exit_codes
 from core.errors import InputError
-from platforms.google_cloud import api as vertex_api
-from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying
 from platforms.training_jobs.job import (
     CustomJobSettings,
     JobFailed,
@@ -27,6 +25,8 @@ from platforms.training_jobs.job import (
     job_name,
     replica_groups,
 )
+from platforms.vertex import api as vertex_api
+from platforms.vertex.api import ApiError, errors_in_one_line, retrying
 from trainer_module.cluster.exits import RUN_AGAIN
 from trainer_module.settings import TrainingJob
 

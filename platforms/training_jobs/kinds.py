@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from platforms.kubernetes_objects import Object
 from platforms.training_jobs import manifests
 from platforms.training_jobs.job import KubernetesJobSettings, job_name, replica_groups
-from platforms.training_jobs.manifests import Object
 from trainer_module.cluster.tf_config import CHIEF
 from trainer_module.settings import TrainingJob
 

@@ -9,7 +9,9 @@ from absl import logging
 
 from core import exit_codes
 from core.errors import InputError, UserError
-from platforms.training_jobs.client import JobClient, Unreachable, connect, supported_kind
+from platforms.kubernetes_api import connect
+from platforms.kubernetes_objects import Object
+from platforms.training_jobs.client import JobClient, Unreachable, supported_kind
 from platforms.training_jobs.job import (
     JobAborted,
     JobFailed,
@@ -21,7 +23,7 @@ from platforms.training_jobs.job import (
 )
 from platforms.training_jobs.kinds import FAILED, conditions, end_condition
 from platforms.training_jobs.logs import Logs, error_line
-from platforms.training_jobs.manifests import MAX_RESTARTS, Object
+from platforms.training_jobs.manifests import MAX_RESTARTS
 from platforms.training_jobs.problems import Problems, find_problems
 from platforms.training_jobs.replicas import JobEnd, Replicas
 from trainer_module.cluster.exits import RUN_AGAIN

@@ -13,7 +13,8 @@ import urllib3
 from absl import logging
 from kubernetes.client.exceptions import ApiException
 
-from platforms.training_jobs.client import JobClient, server_message
+from platforms.kubernetes_api import server_message
+from platforms.training_jobs.client import JobClient
 from platforms.training_jobs.pods import Pod
 
 _LINES_KEPT = 20

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 from pipeline.cluster_settings import RUNTIME
+from platforms.kubernetes_objects import Object
 from platforms.training_jobs.job import KubernetesJobSettings, command, job_name, replica_groups
 from trainer_module.cluster.tf_config import (
     CHIEF,
@@ -17,9 +17,6 @@ from trainer_module.cluster.tf_config import (
     WORKER,
 )
 from trainer_module.settings import TrainingJob
-
-Object = dict[str, Any]
-"""An object of the Kubernetes API, or a part of one, as JSON."""
 
 TENSORFLOW = "tensorflow"
 """Name of the container of a TFJob and of a JobSet. The operator of TFJobs sets TF_CONFIG in it."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from platforms.training_jobs.manifests import PERMANENT, Object
+from platforms.kubernetes_objects import Object, disruption, pod_problem, terminated
+from platforms.training_jobs.manifests import PERMANENT
 from trainer_module.cluster.exits import LOST_PEER
-
-USUAL_WAITS = ("ContainerCreating", "PodInitializing")
-"""The reasons with which the container of a pod that starts waits."""
 
 
 class Pod(NamedTuple):
@@ -48,19 +46,14 @@ class Pod(NamedTuple):
         """
         metadata = pod["metadata"]
         status = pod.get("status", {})
-        states = [
-            each.get("state", {}).get("terminated", {})
-            for each in status.get("containerStatuses") or []
-            if each["name"] == container
-        ]
-        ended = states[0] if states else {}
+        ended = terminated(pod, container)
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
             replica=replica,
             phase=status.get("phase", "Unknown"),
             exit_code=ended.get("exitCode"),
-            reason=status.get("reason") or ended.get("reason") or _disruption(status),
+            reason=status.get("reason") or ended.get("reason") or disruption(status),
             created_at=metadata.get("creationTimestamp") or "",
             finished_at=ended.get("finishedAt") or "",
             problem=pod_problem(pod),
@@ -96,54 +89,3 @@ class Pod(NamedTuple):
         if self.reason == "OOMKilled":
             reason += " (increase cluster.resources.Trainer.memory)"
         return f"{verb} exit code {self.exit_code}{reason}"
-
-
-def pod_problem(pod: Object) -> str:
-    """Return the reason why a pod does not run, or the loss of its node, see `Pod.problem`.
-
-    Args:
-      pod: the object as the API returns it.
-    """
-    status = pod.get("status", {})
-    if status.get("phase") == "Running" and (lost := _loss(status)):
-        node = pod.get("spec", {}).get("nodeName")
-        return (
-            f"is lost ({lost}): the job waits until node {node} has ended pod "
-            f"{pod['metadata']['name']}, or until the Node object is deleted"
-        )
-    if status.get("phase") == "Pending" and (blocked_by := _blocked_by(status)):
-        return f"does not run yet: {blocked_by}"
-    return ""
-
-
-def _true_conditions(status: Object) -> dict[str, Object]:
-    """Return type -> condition, for the true conditions of a pod."""
-    conditions = status.get("conditions") or []
-    return {each["type"]: each for each in conditions if each["status"] == "True"}
-
-
-def _disruption(status: Object) -> str:
-    """Return Kubernetes's reason for the disruption of a pod; empty without one."""
-    return str(_true_conditions(status).get("DisruptionTarget", {}).get("reason", ""))
-
-
-def _loss(status: Object) -> str:
-    """Return the reason why a running pod counts as lost; empty if it does not."""
-    true = _true_conditions(status)
-    # If a node does not respond, the control plane sets Ready to False and nothing else.
-    node_is_silent = "ContainersReady" in true and "Ready" not in true
-    return _disruption(status) or ("NodeNotReady" if node_is_silent else "")
-
-
-def _blocked_by(status: Object) -> str:
-    """Return the reason why a pending pod has not started; empty for a usual reason."""
-    for condition in status.get("conditions") or []:
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return f"{condition.get('reason')}: {condition.get('message')}"
-    # A cluster may add init containers to every pod, for a proxy for example.
-    for statuses in ("initContainerStatuses", "containerStatuses"):
-        for container in status.get(statuses) or []:
-            waiting = container.get("state", {}).get("waiting") or {}
-            if waiting.get("reason") and waiting["reason"] not in USUAL_WAITS:
-                return f"{waiting['reason']}: {waiting.get('message', '')}"
-    return ""

@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from platforms.kubernetes_objects import Object
 from platforms.training_jobs.client import JobClient
 from platforms.training_jobs.kinds import JobKind, conditions, replicas
-from platforms.training_jobs.manifests import Object
 from platforms.training_jobs.pods import Pod
 
 _USUAL_SECONDS = 30.0

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from core import exit_codes
+from platforms.kubernetes_objects import Object
 from platforms.training_jobs.kinds import FAILED, JobKind
-from platforms.training_jobs.manifests import Object
 from platforms.training_jobs.pods import Pod
 
 

@@ -6,11 +6,11 @@ A TrainJob replaces the image, the command, the number of pods and their resourc
 from __future__ import annotations
 
 from pipeline.cluster_settings import RUNTIME
+from platforms.kubernetes_objects import Object
 from platforms.training_jobs.manifests import (
     GRACE_SECONDS,
     LABELS,
     NODE,
-    Object,
     bare_pod,
     index_variable,
     job_policies,

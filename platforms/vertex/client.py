@@ -22,16 +22,15 @@ from google.cloud.aiplatform_v1.services.pipeline_service import PipelineService
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from platforms.follow import NoResponse, Run, Status, Task, possibly_submitted
-from platforms.google_cloud import api as vertex_api
-from platforms.google_cloud.api import (
+from platforms.google_credentials import find_credentials, login_remedy
+from platforms.input_cache import set_cache
+from platforms.pipeline_spec import CompiledPipeline, tasks_of
+from platforms.vertex import api as vertex_api
+from platforms.vertex.api import (
     REQUEST_SECONDS,
     TRANSIENT,
     errors_in_one_line,
-    find_credentials,
-    login_remedy,
 )
-from platforms.input_cache import set_cache
-from platforms.pipeline_spec import CompiledPipeline, tasks_of
 
 RETRY_SECONDS = 30.0
 """Timeout of a submission with all retries. The request contains the id of the run, so a retry

@@ -26,8 +26,8 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from components.destination import ROLLED_BACK, SERVED, Destination, Push, PushedModel
 from components.saved_models import copy_folder
 from pipeline.cluster_settings import Vertex
-from platforms.google_cloud import api as vertex_api
-from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying
+from platforms.vertex import api as vertex_api
+from platforms.vertex.api import ApiError, errors_in_one_line, retrying
 from serving.identity import identity
 
 POLL_SECONDS = 10.0

@@ -12,9 +12,9 @@ from google.cloud.aiplatform_v1.services.schedule_service import ScheduleService
 from pipeline.config import PipelineConfig
 from platforms.clusters import ScheduleTime
 from platforms.follow import NoResponse, possibly_submitted
-from platforms.google_cloud import api as vertex_api
-from platforms.google_cloud.api import REQUEST_SECONDS, errors_in_one_line, retrying
 from platforms.input_cache import disable_cache
+from platforms.vertex import api as vertex_api
+from platforms.vertex.api import REQUEST_SECONDS, errors_in_one_line, retrying
 from platforms.vertex.client import pipeline_job, read_pipeline
 
 

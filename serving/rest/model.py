@@ -14,7 +14,7 @@ from core.digests import check_digests
 from preprocessing import features
 from preprocessing.labels import model_labels
 from preprocessing.signatures import PREDICT_NGRAMS, PREDICT_TEXT
-from serving.predict_text import SAMPLE, Outputs, PredictText, check_outputs
+from serving.predict_text import SAMPLE, Outputs, PredictText, check_outputs, check_probabilities
 
 _MAX_CHARACTERS = 300
 """Greatest number of characters of TensorFlow's message about an input that cannot be read."""
@@ -58,7 +58,8 @@ class LoadedModel:
         Raises:
           ValueError: the model has no signature `predict_text`, or returns no probability of each
             of its classes.
-          InputError: the file of the classes is damaged, or a file is not that of the push.
+          InputError: the file of the classes is damaged, a file is not that of the push, or a
+            probability is not in [0, 1].
           Exception: the model is damaged, or cannot answer requests for another reason.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
@@ -142,10 +143,7 @@ class LoadedModel:
         [_] = outputs["label"]
         shapes = {name: tf.TensorShape(values.shape) for name, values in outputs.items()}
         check_outputs(shapes, self.labels)
-        scores = outputs[self.labels.scores_name]
-        # The comparison is also false for NaN.
-        if wrong := [score for score in scores.ravel().tolist() if not 0 <= score <= 1]:
-            raise ValueError(f"{PREDICT_TEXT} returns the probability {wrong[0]}")
+        check_probabilities(outputs[self.labels.scores_name])
 
 
 def _reason(error: tf.errors.InvalidArgumentError) -> str:

@@ -18,7 +18,7 @@ from ml_metadata.metadata_store import MetadataStore
 
 from core.errors import InputError
 from pipeline.config import find_settings, load_config, read_settings
-from platforms.training_jobs.client import connect
+from platforms.kubernetes_api import connect
 from tests.cluster.training_ground import Cluster
 
 

@@ -237,7 +237,8 @@ def test_a_job_that_somebody_suspends_continues_and_one_that_somebody_deletes_en
 PROGRAM = """
 import json, sys
 from absl import logging
-from platforms.training_jobs.client import JobClient, connect, supported_kind
+from platforms.kubernetes_api import connect
+from platforms.training_jobs.client import JobClient, supported_kind
 from platforms.training_jobs.job import KubernetesJobSettings
 from platforms.training_jobs.kubernetes import run
 from trainer_module.settings import TrainingJob

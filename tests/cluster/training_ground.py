@@ -14,9 +14,10 @@ from kubernetes import client, config, dynamic
 from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 
 from core.errors import InputError
+from platforms.kubernetes_api import connect
 from platforms.training_jobs import job as training_job
 from platforms.training_jobs import kubernetes
-from platforms.training_jobs.client import JobClient, connect
+from platforms.training_jobs.client import JobClient
 from platforms.training_jobs.kinds import KINDS
 from serving.versions import MODEL_FILE, VARIABLES_INDEX
 from tests.checkout import CHECKOUT

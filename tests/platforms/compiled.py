@@ -6,8 +6,9 @@ from pathlib import Path
 
 import yaml
 
-from cli.compile import BEGINS, compile_to
+from cli.compile import compile_to
 from pipeline.config import load_config
+from platforms.clusters import COMPILED_FILES
 
 PROJECT = "vertex={project: my-project, region: europe-west4}"
 IMAGE = "example/amazon-reviews:1"
@@ -52,5 +53,7 @@ def compiled(target, preset="sample", more=""):
         file = Path(folder, "pipeline")  # The target sets the format, not the name.
         compile_to(file, settings(target, preset, more), target)
         text = file.read_text()
-    assert text.startswith(BEGINS[target])  # so that a second compilation may replace it
+    assert text.startswith(
+        COMPILED_FILES[target].begins
+    )  # so that a second compilation may replace it
     return Compiled(text, target)

@@ -5,8 +5,8 @@ from unittest.mock import Mock
 import pytest
 
 from platforms import follow
-from platforms.google_cloud import api as vertex_api
 from platforms.kubeflow import api as kubeflow_api
+from platforms.vertex import api as vertex_api
 from platforms.vertex import client as vertex_client
 from tests.platforms.kubeflow.kfp_server import serving as serving_kubeflow
 from tests.platforms.submission import Submission

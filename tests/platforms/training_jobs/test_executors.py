@@ -9,9 +9,9 @@ import pytest
 from google.cloud.aiplatform_v1.types import JobState
 from kubernetes.client import ApiClient
 
-from platforms.google_cloud import api as vertex_api
 from platforms.training_jobs import kubernetes
 from platforms.training_jobs.job import is_done, last_checkpoint
+from platforms.vertex import api as vertex_api
 from tests.platforms.training_jobs.manifests import make_custom_settings, make_settings
 from tests.platforms.training_jobs.trainer_step import Step
 from tests.platforms.vertex.vertex_server import serving

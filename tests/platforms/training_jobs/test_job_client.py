@@ -7,8 +7,9 @@ from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import incluster_config
 
 from core.errors import InputError
+from platforms.kubernetes_api import connect
 from platforms.training_jobs import client
-from platforms.training_jobs.client import JobClient, Unreachable, connect, supported_kind
+from platforms.training_jobs.client import JobClient, Unreachable, supported_kind
 from platforms.training_jobs.kinds import TFJOB, TRAINJOB
 from tests.platforms.training_jobs.manifests import make_settings, pod_with
 from tests.platforms.training_jobs.scripted_api import ScriptedApi, status
@@ -172,7 +173,7 @@ def test_a_missing_cluster_is_one_line(tmp_path, monkeypatch, content):
         file.write_text(content)
     monkeypatch.setenv("KUBECONFIG", str(file))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(InputError, match=r"no Kubernetes cluster to train on: .*KUBECONFIG"):
+    with pytest.raises(InputError, match=r"no Kubernetes cluster: .*KUBECONFIG"):
         connect()
 
 

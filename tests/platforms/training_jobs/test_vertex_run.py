@@ -10,11 +10,11 @@ from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.types import JobState
 
 from core.errors import InputError
-from platforms.google_cloud import api as vertex_api
-from platforms.google_cloud.api import ApiError
 from platforms.training_jobs import custom_job
 from platforms.training_jobs.custom_job import LABEL, make_custom_job
 from platforms.training_jobs.job import JobFailed
+from platforms.vertex import api as vertex_api
+from platforms.vertex.api import ApiError
 from tests.platforms.training_jobs.manifests import make_custom_settings, make_job
 from tests.platforms.vertex.vertex_server import as_json, serving
 from tests.waiting import in_background, wait

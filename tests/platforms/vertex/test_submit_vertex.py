@@ -10,7 +10,7 @@ from google.cloud.aiplatform_v1 import types
 
 from core.errors import ConfigError, InputError, ServerError
 from platforms import input_cache
-from platforms.google_cloud import api as vertex_api
+from platforms.google_credentials import find_credentials
 from platforms.vertex import client as vertex_client
 from tests.platforms.submission import JOB
 from tests.platforms.vertex.vertex_server import as_json
@@ -148,7 +148,7 @@ def test_a_wrong_file_of_credentials_is_not_reported_as_missing_credentials(
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
     message = f"^vertex.project: p requires .*, and those of this machine cannot be .*{reason}"
     with pytest.raises(ConfigError, match=message) as error:
-        vertex_api.find_credentials("vertex.project", "p")
+        find_credentials("vertex.project", "p")
     assert f"GOOGLE_APPLICATION_CREDENTIALS is {file})" in str(error.value)
     # A login alone has no effect.
     assert "to another file, or unset it and run `gcloud auth " in str(error.value)

@@ -16,7 +16,7 @@ from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig
 from pipeline.destinations import destination_json
 from platforms import models
-from platforms.google_cloud import api as vertex_api
+from platforms.vertex import api as vertex_api
 from platforms.vertex import pusher
 from tests.components.test_pusher import push_model
 from tests.platforms.vertex.vertex_server import as_json, serving

@@ -54,7 +54,7 @@ class VertexServer(grpc.GenericRpcHandler):
         self._server.stop(None).wait()
 
     def connect(self, service, region="europe-west4"):
-        """A replacement of `platforms.google_cloud.api.connect`."""
+        """A replacement of `platforms.vertex.api.connect`."""
         channel = grpc.insecure_channel(self.address, [("grpc.enable_http_proxy", 0)])
         return service(transport=service.get_transport_class("grpc")(channel=channel))
 

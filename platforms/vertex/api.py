@@ -1,21 +1,19 @@
-"""Credentials for Google Cloud, and clients of the Vertex AI API with retries and short errors."""
+"""Clients of the Vertex AI API, with retries and errors of one line."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-import google.auth
 from absl import logging
 from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
-from google.auth.credentials import Credentials
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
 
-from core.errors import ConfigError, InputError
+from core.errors import InputError
 from platforms.follow import NoResponse
+from platforms.google_credentials import credentials_problem
 
 TRANSIENT = (
     exceptions.DeadlineExceeded,
@@ -27,11 +25,6 @@ TRANSIENT = (
 )
 """The errors after which a retry of the same request may succeed."""
 _REFUSED = (exceptions.BadRequest, exceptions.NotFound, exceptions.Conflict)
-CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
-"""The environment variable with the path of a file with credentials."""
-_NONE_FOUND = "Your default credentials were not found"
-"""The beginning of google.auth's message if a machine has no credentials at all."""
-_LOGIN = "run `gcloud auth application-default login`"
 REQUEST_SECONDS = 60.0
 """Timeout of one attempt of a request."""
 SILENCE_SECONDS = 600.0
@@ -40,47 +33,6 @@ SILENCE_SECONDS = 600.0
 
 class ApiError(NoResponse, RuntimeError):
     """A request to Vertex AI without a response, or a temporary failure of the request."""
-
-
-def find_credentials(key: str, value: str, scopes: Sequence[str] | None = None) -> Credentials:
-    """Return the Application Default Credentials, without a request to a server.
-
-    Args:
-      key: the setting that requires the credentials, for the message of the error.
-      value: the value of this setting.
-      scopes: the OAuth scopes; None: the default scopes.
-
-    Raises:
-      ConfigError: there are no credentials, or their file cannot be used.
-    """
-    try:
-        credentials, _ = google.auth.default(scopes=scopes)
-    except Exception as error:  # A wrong file can raise any exception.
-        raise ConfigError(f"{key}: {value} {_problem(error)}; {login_remedy()}") from None
-    return credentials
-
-
-def login_remedy() -> str:
-    """Return a clause with the remedy for missing or wrong credentials."""
-    if os.environ.get(CREDENTIALS):
-        # The libraries of Google Cloud prefer its file to that of a login.
-        return f"set {CREDENTIALS} to another file, or unset it and {_LOGIN}"
-    return f"{_LOGIN} or set {CREDENTIALS}"
-
-
-def _problem(error: Exception) -> str:
-    """Return a predicate with the reason why google.auth found no credentials.
-
-    Args:
-      error: the exception of `google.auth.default`. Its arguments may contain a second exception.
-    """
-    reason = ": ".join(map(str, error.args))
-    if reason.startswith(_NONE_FOUND):
-        return "requires Google Cloud credentials, and there are none"
-    file = os.environ.get(CREDENTIALS)
-    given = f"; {CREDENTIALS} is {file}" if file else ""
-    found = f"{type(error).__name__}: {reason}{given}"
-    return f"requires Google Cloud credentials, and those of this machine cannot be used ({found})"
 
 
 def connect(service: Any, region: str) -> Any:
@@ -96,7 +48,7 @@ def connect(service: Any, region: str) -> Any:
     try:
         return service(client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"})
     except DefaultCredentialsError as error:
-        raise InputError(f"Vertex AI {_problem(error)}") from None
+        raise InputError(f"Vertex AI {credentials_problem(error)}") from None
 
 
 def location(project: str | None, region: str | None) -> str:

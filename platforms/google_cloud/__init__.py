@@ -1,1 +1,0 @@
-"""Credentials and errors of Google Cloud."""
