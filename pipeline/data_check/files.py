@@ -12,10 +12,9 @@ from pipeline.data_check.columns import example, values_of
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import FoundColumn, FoundFile, Role
 from pipeline.data_check.reading import Reading
-from pipeline.data_convert.convert import LABELLED, LINES, TEXTS, Output
+from pipeline.data_convert.convert import Output
 from preprocessing.reading.choice import survey
 from preprocessing.reading.columns import Columns, Layout
-from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import describe
 from preprocessing.reading.look import read_table
@@ -97,17 +96,16 @@ def _encoding(output: Output, layout: Layout | None) -> str:
     """Return the encoding of a file; empty if it is unknown, or the file is no text."""
     if layout and layout.format == "parquet":
         return ""
-    others = {JSON_DOCUMENT.name, TEXTS, LINES, LABELLED, ZIP.name, TAR.name}
-    for change in output.changes:
-        if change not in others:
-            return change
+    encodings = [change.encoding for change in output.changes if change.encoding]
+    if encodings:
+        return encodings[0]
     return "UTF-8" if layout else ""
 
 
 def _compression(output: Output) -> str:
-    for kind, name in ((ZIP, "zip"), (TAR, "tar")):
-        if kind.name in output.changes:
-            return name
+    archives = [change.archive for change in output.changes if change.archive]
+    if archives:
+        return archives[0]
     if is_url(output.source) or not os.path.isfile(output.source):
         return ""
     try:
