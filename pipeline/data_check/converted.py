@@ -63,6 +63,11 @@ class Converted:
         return [one.file for one in self.outputs]
 
     @property
+    def names(self) -> set[str]:
+        """The paths of the files after the command, below its folder."""
+        return {one.name for one in self.outputs}
+
+    @property
     def changed(self) -> list[Output]:
         """The files that have to be converted."""
         return [one for one in self.outputs if one.changes]
@@ -107,14 +112,13 @@ class Converted:
         found = {}
         for split, glob in splits.items():
             names = {one.name for one in self.outputs if one.file.group == split}
-            others = {one.name for one in self.outputs} - names
-            for new in (glob, SUFFIX.sub("", glob), globs.inside(SUFFIX.sub("", glob)), *names):
-                matched = {name for name in names | others if globs.matches(name, new)}
-                if matched == names:
-                    found[split] = new
-                    break
-            else:
+            plain = SUFFIX.sub("", glob)
+            new = globs.first_exact(
+                (glob, plain, globs.inside(plain), *names), names, self.names - names
+            )
+            if new is None:
                 return None
+            found[split] = new
         return found
 
     def commands(self) -> tuple[str, ...]:
