@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from core.errors import InputError
 from core.storage import is_url
@@ -16,7 +16,7 @@ from pipeline.data_convert.convert import Output
 from preprocessing.reading.choice import survey
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.layouts import describe
+from preprocessing.reading.layouts import format_name
 from preprocessing.reading.look import read_table
 from preprocessing.reading.open_files import file_compression
 from preprocessing.reading.records import ReadOptions
@@ -28,7 +28,7 @@ _FILES = 50
 def found_files(
     converted: Converted,
     read: Sequence[SourceFile],
-    attempt: Attempt | None,
+    attempt: Attempt,
     reading: Reading,
     options: ReadOptions,
 ) -> tuple[FoundFile, ...]:
@@ -37,14 +37,14 @@ def found_files(
     Args:
       converted: the files, of which some are converted.
       read: the files that were read.
-      attempt: how they were read; None if none was.
+      attempt: how they were read.
       reading: the lines of a sample.
       options: the options for reading files.
     """
-    layouts: Mapping[str, Layout] = {}
     groups = {file.path: file.group for file in read}
-    if attempt:
-        layouts = {file.path: layout for file, layout in zip(read, attempt.layouts, strict=False)}
+    # An attempt that failed has no layouts.
+    pairs = zip(read, attempt.layouts, strict=False)
+    layouts = {file.path: layout for file, layout in pairs}
     partial = reading.incomplete | converted.partial
     found = []
     for number, one in enumerate(converted.outputs):
@@ -55,7 +55,7 @@ def found_files(
                 path=one.shown,
                 group=groups.get(path, one.file.group),
                 size=one.size,
-                format=describe([layout])[0].partition(":")[0] if layout else "",
+                format=format_name(layout) if layout else "",
                 compression=_compression(one),
                 encoding=_encoding(one, layout),
                 columns=_columns(path, layout, options) if number < _FILES else (),
@@ -88,7 +88,7 @@ def _columns(path: str, layout: Layout | None, options: ReadOptions) -> tuple[Fo
 
 def _roles(columns: Columns, label: Role, title: Role, text: Role) -> dict[str, Role]:
     """Return name of a column -> its role, for the columns that the file has."""
-    pairs = zip(columns[:3], (label, title, text), strict=True)
+    pairs = zip(columns.roles.values(), (label, title, text), strict=True)
     return {name: role for name, role in pairs if name}
 
 
