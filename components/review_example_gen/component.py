@@ -55,6 +55,7 @@ from components.review_example_gen.spans import (
     find_input,
     left_out,
 )
+from components.review_example_gen.splits import named_splits
 from components.review_example_gen.units import Source, lines_before
 from core.errors import InputError
 from core.storage import is_url
@@ -288,7 +289,7 @@ def _check_classes(
     examples_of = {
         split: sum((unit.classes[split] for unit in done), Counter[int]()) for split in SPLITS
     }
-    named = {source.group for source in sources}
+    named = named_splits(sources)
     return check_classes(classes.labels, examples_of, named, over_max_examples, spans=spans)
 
 

@@ -141,10 +141,10 @@ def read_unit(
             output.add(piece, assigned, over)
             if is_indexed:
                 index.add(piece, assigned)
-            lines[piece.path, piece.number] += batch.lines
+            lines[piece.key] += batch.lines
             progress.advance(batch.lines)
         shards = output.close()
-    pieces = [PieceLines(path, number, count) for (path, number), count in lines.items()]
+    pieces = [PieceLines(*key, count) for key, count in lines.items()]
     index_file = f"{name}.npz" if is_indexed else ""
     if is_indexed:
         index.save(index_file)

@@ -9,11 +9,15 @@ import apache_beam as beam
 from tfx.dsl.io import fileio
 
 from components.beam import read_results, write_results
-from components.line_counts import SPLITS
 from components.review_example_gen.found_labels import FoundLabels, collect_labels, join_labels
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.reader import Reader
-from components.review_example_gen.splits import Splitting, find_held_out, find_limits
+from components.review_example_gen.splits import (
+    Splitting,
+    find_held_out,
+    find_limits,
+    named_splits,
+)
 from components.review_example_gen.units import BYTES, BYTES_OF_LABELS, Source, in_units
 from core.progress import report
 from examples.split_fractions import SplitFractions
@@ -50,8 +54,7 @@ class WholeReader(Reader):
 
     def read(self, sources: Sequence[Source], max_examples: Mapping[str, int]) -> list[UnitResult]:
         report(BYTES, 0, self._size)
-        named = frozenset(source.group for source in sources) & set(SPLITS)
-        splitting = Splitting(named, self._fractions)
+        splitting = Splitting(named_splits(sources), self._fractions)
         with self._make_pipeline() as pipeline:
             units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
             held_out = find_held_out(pipeline, sources)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from components.line_counts import DUPLICATE, LineCounts
+from components.line_counts import DUPLICATE, SPLITS, LineCounts
 from components.review_example_gen.units import Source, Unit, in_units, read_in_turns
 from core.machine import cores
 from examples.split_fractions import SplitFractions, parts_of_keys
@@ -49,9 +49,18 @@ class Splitting(NamedTuple):
     """How the splits are made of the files."""
 
     named: frozenset[str]
-    """The groups that have files of their own."""
+    """The splits that have files of their own."""
     fractions: SplitFractions = SplitFractions()
     """The sizes of the splits that have none."""
+
+
+def named_splits(sources: Iterable[Source]) -> frozenset[str]:
+    """Return the splits that have files of their own.
+
+    Args:
+      sources: the pieces of all files.
+    """
+    return frozenset(source.group for source in sources) & set(SPLITS)
 
 
 class AssignedBatch(NamedTuple):

@@ -46,7 +46,7 @@ class IndexWriter:
           piece: the piece of a file that contains the batch.
           assigned: the batch.
         """
-        number = self._pieces.setdefault((piece.path, piece.number), len(self._pieces))
+        number = self._pieces.setdefault(piece.key, len(self._pieces))
         batch = assigned.batch
         self._parts.append(
             UnitIndex(

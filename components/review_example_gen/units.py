@@ -114,13 +114,12 @@ def count_bytes(
       batches: the result of `read_in_turns`.
       progress: the counter of bytes. At the end it has those of all pieces.
     """
-    sizes = {(piece.path, piece.number): piece.stored for _, piece in unit.sources}
+    sizes = {piece.key: piece.stored for _, piece in unit.sources}
     read = dict.fromkeys(sizes, 0)
     for group, piece, batch in batches:
-        key = piece.path, piece.number
-        now = max(read[key], min(batch.read, sizes[key]))
-        progress.advance(now - read[key])
-        read[key] = now
+        now = max(read[piece.key], min(batch.read, sizes[piece.key]))
+        progress.advance(now - read[piece.key])
+        read[piece.key] = now
         yield group, piece, batch
     progress.advance(sum(sizes.values()) - sum(read.values()))
 

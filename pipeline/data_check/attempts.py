@@ -34,6 +34,7 @@ class Attempt:
       classes: the classes; None if there are none.
       error: the error with which a run would end; None if it would read the files.
       is_certain: whether the error does not depend on lines outside of the sample.
+      is_complete: whether the labels are those of all lines.
     """
 
     options: ReadOptions
@@ -42,6 +43,7 @@ class Attempt:
     classes: Classes | None = None
     error: InputError | None = None
     is_certain: bool = True
+    is_complete: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -103,9 +105,6 @@ class Attempts:
       max_rejected: the maximum fraction of lines that may be rejected.
       inspections: the results of inspecting the files.
       spans: number of spans in the window; 0 for an input without spans.
-
-    Attributes:
-      is_complete: whether the labels that were read last are those of all lines.
     """
 
     def __init__(
@@ -120,32 +119,33 @@ class Attempts:
         self._inspections = inspections
         self._max_rejected = max_rejected
         self._spans = spans
-        self._found: dict[tuple[object, ...], FoundLabels] = {}
-        self.is_complete = True
+        self._found: dict[tuple[object, ...], tuple[FoundLabels, bool]] = {}
 
     def attempt(self, options: ReadOptions) -> Attempt:
         """Return what a run would make of the files.
 
         Args:
           options: the options for reading them.
+
+        Raises:
+          OSError: a file cannot be read.
         """
         tried = self._inspections.inspect(self._files, options)
         for item in tried:
             if isinstance(item, InputError):
                 return Attempt(options, error=item)
         inspections = [item for item in tried if isinstance(item, Inspection)]
-        result = Attempt(options, tuple(item.layout for item in inspections))
         try:
             layouts = choose_layouts(self._files, inspections, options)
-            result = replace(result, layouts=tuple(layouts))
         except InputError as error:
-            return replace(result, found=self._labels(result.layouts), error=error)
-        result = replace(result, found=self._labels(layouts))
+            result = self._with_labels(options, [item.layout for item in inspections])
+            return replace(result, error=error)
+        result = self._with_labels(options, layouts)
         try:
             return replace(result, classes=self._classes(result))
         except InputError as error:
             are_many = result.found is not None and len(result.found.lines) > CollectedLabels.MAX
-            return replace(result, error=error, is_certain=self.is_complete or are_many)
+            return replace(result, error=error, is_certain=result.is_complete or are_many)
 
     def with_task(self, options: ReadOptions, task: TaskName) -> Attempt:
         """Return what a run would make of the files with another value of `data.labels`.
@@ -155,6 +155,9 @@ class Attempts:
         Args:
           options: the options for reading them.
           task: `sentiment`, `stars` or `each`.
+
+        Raises:
+          OSError: a file cannot be read.
         """
         classes = SENTIMENT.names if task == SENTIMENT_TASK else ()
         found = self.attempt(replace(options, task=task, classes=classes, label_map={}))
@@ -177,10 +180,11 @@ class Attempts:
         columns = [layout.columns for layout in result.layouts]
         return choose_classes(result.found, result.options, columns, spans=self._spans)
 
-    def _labels(self, layouts: Sequence[Layout]) -> FoundLabels:
+    def _with_labels(self, options: ReadOptions, layouts: Sequence[Layout]) -> Attempt:
+        """Return an attempt with the labels that are read by these layouts."""
         key = tuple((layout.columns, layout.class_names) for layout in layouts)
         if key not in self._found:
             sample = sample_of(self._files, layouts)
-            self._found[key] = sample.labels()
-            self.is_complete = not sample.incomplete
-        return self._found[key]
+            self._found[key] = sample.labels(), not sample.incomplete
+        found, is_complete = self._found[key]
+        return Attempt(options, tuple(layouts), found, is_complete=is_complete)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from components.line_counts import SPLITS
 from components.review_example_gen.inputs import input_folder
@@ -15,13 +14,13 @@ from pipeline.config import PipelineConfig
 from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.columns import other_texts
 from pipeline.data_check.converted import Converted
-from pipeline.data_check.file_remedies import Settled, question, settle_files
+from pipeline.data_check.file_remedies import question, settle_files
 from pipeline.data_check.files import found_files
 from pipeline.data_check.found import DataCheck, Problem, Task
 from pipeline.data_check.inspections import Inspections
+from pipeline.data_check.left_out import Settled
 from pipeline.data_check.reading import Reading, RunInput
 from pipeline.data_check.settings_file import data_yaml, settings_file, with_data
-from pipeline.data_check.splits import in_splits, propose_splits, split_note
 from pipeline.data_check.trial import try_settings
 from pipeline.inputs import input_base, input_files, left_out_files, read_options
 from preprocessing.reading.files import SourceFile
@@ -76,9 +75,9 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
     columns = {**options.columns, **changes.get("columns", {})}
     most = config.data.max_rejected_fraction
     attempts = Attempts(files, most, inspections, spans=len(found.spans))
-    attempt = attempts.attempt(replace(options, columns=columns)) if files else None
-    reading = Reading()
-    if attempt:
+    attempt, reading = Attempt(options), Reading()
+    if files:
+        attempt = attempts.attempt(replace(options, columns=columns))
         spans = found if has_spans and not converted.changed else None
         trial = try_settings(RunInput(config, files, spans), attempts, attempt, changes, converted)
         attempt, reading, changes = trial.attempt, trial.reading, dict(trial.changes)
@@ -88,17 +87,17 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
     blocking = [problem for problem in problems if problem.is_blocking]
     is_settled = all(problem.settings or problem.commands for problem in blocking)
     read_as: tuple[str, ...] = ()
-    if attempt and attempt.layouts:
+    if attempt.layouts:
         read_as = (*found.describe(), *describe(attempt.mapped_layouts()))
     return DataCheck(
         converted.base,
-        is_complete=attempts.is_complete and not (reading.incomplete or converted.partial),
+        is_complete=attempt.is_complete and not (reading.incomplete or converted.partial),
         left_out=left_out_files(config, found),
         files=found_files(converted, files, attempt, reading, options),
         reading=read_as,
-        labels=attempt.labels() if attempt else (),
-        task=_task(attempt, converted) if attempt else None,
-        other_tasks=_other_tasks(attempts, attempt, converted) if attempt else (),
+        labels=attempt.labels(),
+        task=_task(attempt, converted) if files else None,
+        other_tasks=_other_tasks(attempts, attempt, converted),
         splits={split: reading.counts.examples[split] for split in SPLITS},
         counts=reading.counts.sentence() if reading.counts.lines else "",
         texts=reading.texts,
@@ -120,7 +119,8 @@ def _settle(
 ) -> Settled:
     """Return the files that a run would read, and the problems of the files and of their splits."""
     problems = _conversion(config, converted)
-    settled = settle_files(converted, options, inspections, has_spans=has_spans)
+    may_split = not (config.data.splits or has_spans)
+    settled = settle_files(converted, options, inspections, may_split=may_split)
     problems += settled.problems
     changes = dict(settled.changes)
     if converted.changed and config.data.splits:
@@ -129,24 +129,7 @@ def _settle(
             problems.append(Problem(_OTHER_SPLITS))
         else:
             changes["splits"] = splits
-    files = settled.files
-    if not (config.data.splits or has_spans):
-        names = {file.path: converted.name(file.path) for file in files}
-        others = {one.name for one in converted.outputs} - set(names.values())
-        proposed = propose_splits(list(names.values()), others)
-        if proposed:
-            problems = [_with_splits(problem, changes, proposed) for problem in problems]
-            changes["splits"] = proposed
-            problems.append(split_note(proposed))
-            files = in_splits(files, names, proposed)
-    return Settled(files, changes, tuple(problems))
-
-
-def _with_splits(problem: Problem, changes: dict[str, Any], splits: dict[str, str]) -> Problem:
-    """Return the problem of files that a glob leaves out, with the globs of splits in its place."""
-    if "splits" not in changes or problem.settings != data_yaml({"splits": changes["splits"]}):
-        return problem
-    return replace(problem, settings=data_yaml({"splits": splits}))
+    return Settled(settled.files, changes, tuple(problems))
 
 
 def _conversion(config: PipelineConfig, converted: Converted) -> list[Problem]:
@@ -158,14 +141,14 @@ def _conversion(config: PipelineConfig, converted: Converted) -> list[Problem]:
 
 
 def _text_questions(
-    files: Sequence[SourceFile], attempt: Attempt | None, converted: Converted
+    files: Sequence[SourceFile], attempt: Attempt, converted: Converted
 ) -> list[Problem]:
     """Return the question of the first file with other columns that are as likely the text."""
     found: list[Problem] = []
-    for file, layout in zip(files, attempt.layouts if attempt else (), strict=False):
+    for file, layout in zip(files, attempt.layouts, strict=False):
         if layout.columns is None or layout.chosen.get("text"):
             continue
-        table = read_table(file.path, attempt.options if attempt else ReadOptions(), layout)
+        table = read_table(file.path, attempt.options, layout)
         texts = other_texts(table, layout.columns) if table else ()
         if len(texts) > 1:
             problem = question("text", texts, is_blocking=False)

@@ -143,7 +143,7 @@ def other_texts(table: Table, columns: Columns) -> list[Candidate]:
       table: the first records of the file.
       columns: the columns that are read.
     """
-    used = {name for name in columns[:2] if name}
+    used = {name for name in (columns.label, columns.title) if name}
     # A record without a text in the column of the file is read by the other known names.
     known = set(Chooser(Layout(table.format, columns)).texts(table.names)) - {columns.text}
     found = [one for one in _texts(table, used | known, 1) if not _TITLE.search(one.name)]

@@ -10,20 +10,15 @@ from typing import Any
 from core.errors import InputError
 from core.files import free_name
 from core.storage import is_url
-from pipeline.data_convert.convert import LABELLED, LINES, LOOK, TEXTS, Converter, Output
+from pipeline.data_convert.changes import Change
+from pipeline.data_convert.convert import LOOK, Converter, Output
 from pipeline.data_convert.names import SUFFIX
 from preprocessing.reading import globs
-from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP
 from preprocessing.reading.files import SourceFile, relative_path
 from preprocessing.reading.listing import joined
 from preprocessing.reading.span_pattern import parse_pattern
 
 _SHOWN = 4
-_PLURALS = {
-    JSON_DOCUMENT.name: "JSON documents",
-    ZIP.name: "zip archives",
-    TAR.name: "tar archives",
-}
 
 
 class Converted:
@@ -66,6 +61,11 @@ class Converted:
     def files(self) -> list[SourceFile]:
         """The files, with the paths of the converted parts."""
         return [one.file for one in self.outputs]
+
+    @property
+    def names(self) -> set[str]:
+        """The paths of the files after the command, below its folder."""
+        return {one.name for one in self.outputs}
 
     @property
     def changed(self) -> list[Output]:
@@ -112,14 +112,13 @@ class Converted:
         found = {}
         for split, glob in splits.items():
             names = {one.name for one in self.outputs if one.file.group == split}
-            others = {one.name for one in self.outputs} - names
-            for new in (glob, SUFFIX.sub("", glob), globs.inside(SUFFIX.sub("", glob)), *names):
-                matched = {name for name in names | others if globs.matches(name, new)}
-                if matched == names:
-                    found[split] = new
-                    break
-            else:
+            plain = SUFFIX.sub("", glob)
+            new = globs.first_exact(
+                (glob, plain, globs.inside(plain), *names), names, self.names - names
+            )
+            if new is None:
                 return None
+            found[split] = new
         return found
 
     def commands(self) -> tuple[str, ...]:
@@ -131,16 +130,15 @@ class Converted:
 
     def problem(self) -> str:
         """Return what has to be converted, in one line."""
-        found: dict[str, dict[str, None]] = {}  # what it is -> the files, each once
+        found: dict[Change, dict[str, None]] = {}  # what it is -> the files, each once
         for one in self.changed:
             is_file = is_url(one.source) or os.path.isfile(one.source)
             name = relative_path(self.base, one.source) if is_file else one.shown
             found.setdefault(one.changes[0], {})[name] = None
-        parts = []
-        for what, names in found.items():
-            is_one = len(names) == 1 and what not in (TEXTS, LINES, LABELLED)
-            is_what = f"is {what}" if is_one else f"are {_PLURALS.get(what, what)}"
-            parts.append(f"{joined(list(names), _SHOWN)} {is_what}")
+        parts = [
+            f"{joined(list(names), _SHOWN)} {what.predicate(len(names))}"
+            for what, names in found.items()
+        ]
         return (
             f"{', '.join(parts)}; a run reads lines of UTF-8 (CSV, JSON lines, fastText) and "
             "Parquet: convert the files into a new folder"

@@ -2,54 +2,68 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import InputError
-from core.storage import is_url
 from pipeline.data_check.columns import Candidate, Proposal, nested_columns, propose, values_of
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import Choice, Problem
 from pipeline.data_check.inspections import Inspections
+from pipeline.data_check.left_out import Failing, Settled, leave_out
 from pipeline.data_check.settings_file import data_yaml
-from pipeline.data_check.splits import propose_splits
-from preprocessing.reading import globs
 from preprocessing.reading.columns import LABEL, TEXT
 from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection
-from preprocessing.reading.files import SourceFile, relative_path
-from preprocessing.reading.listing import joined
+from preprocessing.reading.files import SourceFile
 from preprocessing.reading.look import Table, read_table
 from preprocessing.reading.records import EACH_TASK, ReadOptions
 
 _SHOWN = 4
 """Maximum number of names in a message."""
+_LISTS_OF_TEXTS = (
+    "lists of texts, which no run reads; write a record for each text, as pandas' `explode` does"
+)
+_OBJECTS = (
+    "objects or lists, which no run reads; write each of their values as a column of its own, as "
+    "pandas' `json_normalize` does"
+)
+"""What columns of JSON lines contain that is neither a label nor a text, and the remedy."""
 _EXCERPT = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 """A part of a file in a message."""
 
 
 @dataclass(frozen=True)
-class Settled:
-    """What settles some problems.
+class _Alike:
+    """Files that cannot be read, with the same columns, or without columns the same problem.
 
     Attributes:
-      files: the files that are left.
-      changes: key in `data` -> value.
-      problems: the problems and their remedies.
+      failing: the files.
+      table: the first records of the first file; None if it has no columns.
+      message: the problem.
+      proposal: the columns that may have a role; None if no column may have one.
     """
 
-    files: tuple[SourceFile, ...]
-    changes: Mapping[str, Any]
-    problems: tuple[Problem, ...]
+    failing: Sequence[Failing]
+    table: Table | None
+    message: str
+    proposal: Proposal | None
+
+    @property
+    def files(self) -> list[SourceFile]:
+        """The files without the reasons."""
+        return [each.file for each in self.failing]
+
+    def new_columns(self, options: ReadOptions) -> dict[str, str]:
+        """Return the most likely columns of the proposal that the options do not have."""
+        found = self.proposal.columns() if self.proposal else {}
+        return {role: name for role, name in found.items() if options.columns.get(role) != name}
 
 
 def settle_files(
-    converted: Converted, options: ReadOptions, inspections: Inspections, *, has_spans: bool
+    converted: Converted, options: ReadOptions, inspections: Inspections, *, may_split: bool
 ) -> Settled:
     """Find columns for files whose columns are unknown, and leave out files that are not reviews.
 
@@ -57,81 +71,103 @@ def settle_files(
       converted: the files.
       options: the options for reading them.
       inspections: the results of inspecting them.
-      has_spans: whether the files are in folders of spans, which `data.splits` cannot name.
+      may_split: whether `data.splits` may be set. It cannot name files in folders of spans.
+
+    Raises:
+      OSError: a file cannot be read.
     """
-    files = converted.files
-    inspected = inspections.inspect(files, options)
-    tried = [
-        converted.errors.get(file.path, item) for file, item in zip(files, inspected, strict=True)
-    ]
-    failing = [
-        (file, item)
-        for file, item in zip(files, tried, strict=True)
-        if isinstance(item, InputError)
-    ]
-    good = [
-        file for file, item in zip(files, tried, strict=True) if not isinstance(item, InputError)
-    ]
+    good, failing = _tried(converted, options, inspections)
     columns: dict[str, str] = {}
     problems: list[Problem] = []
-    others: list[tuple[SourceFile, InputError]] = []
-    messages = []
-    for group in _alike(failing, options):
-        _, error, table = group[0]
-        message = converted.message(str(error)) + _and_others(len(group), table)
-        proposal = propose(table, options) if table else None
-        if table and proposal and _is_record(table, proposal.columns()):
-            proposal = None
-        found = proposal.columns() if proposal else {}
-        new = {role: name for role, name in found.items() if options.columns.get(role) != name}
-        together = [*good, *(item[0] for item in group)]
-        if proposal and _reads(new, together, columns, options, inspections):
-            columns = new
-            problems.append(Problem(message, data_yaml({"columns": new})))
-            problems += _questions(proposal)
-            good += [item[0] for item in group]
-        elif good or len(others) + len(group) < len(failing):
-            hint = _rename(new) if LABEL in new and TEXT in new else ""
-            others += [(item[0], InputError(f"{item[1]}{hint}")) for item in group]
-            messages.append(f"{message}{hint}")
-        else:
-            hint = _flatten(table, message) if table else ""
-            if proposal and not hint:
-                group_files = [item[0] for item in group]
-                hint = _why_not(proposal, group_files, options, inspections)
-            problems.append(Problem(message + hint))
+    unread: list[_Alike] = []
+    for group in _alike(failing, converted, options):
+        new = group.new_columns(options)
+        contradicts = any(columns.get(role, name) != name for role, name in new.items())
+        together = [*good, *group.files]
+        if not new or contradicts or _errors_with(new, together, options, inspections):
+            unread.append(group)
+            continue
+        columns, good = new, together
+        problems.append(Problem(group.message, data_yaml({"columns": new})))
+        problems += _questions(group.proposal)
     changes: dict[str, Any] = {"columns": columns} if columns else {}
-    copies = _copies(good, replace(options, columns={**options.columns, **columns}), inspections)
-    good = [file for file in good if file not in [copy for copy, _ in copies]]
-    if (others or copies) and good:
-        settings = {} if has_spans else _leave_out(converted, good)
-        changes |= settings
-        if settings:
-            problems += [_left_out(converted, others, settings)] if others else []
-            problems += [_left_out(converted, [copy], settings) for copy in copies]
-        for file, error in [] if settings else [*others, *copies]:
-            commands = () if is_url(converted.base) else (_move(converted, file),)
-            problems.append(Problem(converted.message(str(error)), commands=commands))
-    elif others:
-        problems += map(Problem, messages)
-    return Settled(tuple(good), changes, tuple(problems))
+    if not good:
+        problems += _problems_of_all(unread, options, inspections)
+        return Settled((), changes, tuple(problems))
+    others = [
+        Failing(each.file, InputError(f"{each.error}{_rename(group, options)}"))
+        for group in unread
+        for each in group.failing
+    ]
+    copies = _copies(good, _with_columns(options, columns), inspections)
+    left_out = leave_out(converted, good, others, copies, may_split)
+    return Settled(left_out.files, {**changes, **left_out.changes}, (*problems, *left_out.problems))
 
 
-def _alike(
-    failing: Sequence[tuple[SourceFile, InputError]], options: ReadOptions
-) -> list[list[tuple[SourceFile, InputError, Table | None]]]:
-    """Return the files in groups with the same columns, or without columns the same problem."""
-    groups: dict[object, list[tuple[SourceFile, InputError, Table | None]]] = {}
-    for file, error in failing:
-        try:
-            table = read_table(file.path, options)
-        except InputError:
-            table = None
-        is_table = table is not None and bool(table.records)
-        problem = _EXCERPT.sub("", str(error).replace(file.path, ""))
-        key = tuple(table.names) if table and is_table else problem
-        groups.setdefault(key, []).append((file, error, table if is_table else None))
-    return sorted(groups.values(), key=len, reverse=True)
+def _tried(
+    converted: Converted, options: ReadOptions, inspections: Inspections
+) -> tuple[list[SourceFile], list[Failing]]:
+    """Return the files that can be read, and the others."""
+    good: list[SourceFile] = []
+    failing: list[Failing] = []
+    inspected = inspections.inspect(converted.files, options)
+    for file, item in zip(converted.files, inspected, strict=True):
+        error = converted.errors.get(file.path, item)
+        if isinstance(error, InputError):
+            failing.append(Failing(file, error))
+        else:
+            good.append(file)
+    return good, failing
+
+
+def _problems_of_all(
+    unread: Sequence[_Alike], options: ReadOptions, inspections: Inspections
+) -> list[Problem]:
+    """Return the problem of each group of files, of which none can be read.
+
+    Args:
+      unread: the groups, of which the smallest one is the last.
+      options: the options for reading the files.
+      inspections: the results of inspecting them.
+    """
+    if not unread:
+        return []
+    *others, last = unread
+    hint = _flatten(last.table, last.message) if last.table else ""
+    if last.proposal and not hint:
+        hint = _why_not(last.proposal, last.files, options, inspections)
+    messages = [last.message + hint]
+    messages += [group.message + _rename(group, options) for group in others]
+    return list(map(Problem, messages))
+
+
+def _alike(failing: Sequence[Failing], converted: Converted, options: ReadOptions) -> list[_Alike]:
+    """Return the files in groups, the largest one first."""
+    groups: dict[object, list[Failing]] = {}
+    tables: dict[object, Table | None] = {}
+    for each in failing:
+        table = _table(each.file, options)
+        problem = _EXCERPT.sub("", str(each.error).replace(each.file.path, ""))
+        key = tuple(table.names) if table else problem
+        groups.setdefault(key, []).append(each)
+        tables.setdefault(key, table)
+    found = []
+    for group, first in zip(groups.values(), tables.values(), strict=True):
+        message = converted.message(str(group[0].error)) + _and_others(len(group), first)
+        proposal = propose(first, options) if first else None
+        if first and proposal and _is_record(first, proposal.columns()):
+            proposal = None
+        found.append(_Alike(group, first, message, proposal))
+    return sorted(found, key=lambda alike: len(alike.failing), reverse=True)
+
+
+def _table(file: SourceFile, options: ReadOptions) -> Table | None:
+    """Return the first records of a file; None if there are none, or it has no columns."""
+    try:
+        table = read_table(file.path, options)
+    except InputError:
+        return None
+    return table if table and table.records else None
 
 
 def _and_others(number: int, table: Table | None) -> str:
@@ -142,18 +178,20 @@ def _and_others(number: int, table: Table | None) -> str:
     return f" ({more} the same {'columns' if table else 'problem'})"
 
 
-def _reads(
+def _with_columns(options: ReadOptions, columns: Mapping[str, str]) -> ReadOptions:
+    """Return options with columns, and a task for which every label is valid."""
+    return replace(options, columns={**options.columns, **columns}, task=EACH_TASK)
+
+
+def _errors_with(
     columns: Mapping[str, str],
     files: Sequence[SourceFile],
-    earlier: Mapping[str, str],
     options: ReadOptions,
     inspections: Inspections,
-) -> bool:
-    """Return whether all files can be read with these columns, which contradict no earlier ones."""
-    if not columns or any(earlier.get(role, name) != name for role, name in columns.items()):
-        return False
-    attempt = replace(options, columns={**options.columns, **columns}, task=EACH_TASK)
-    return not any(isinstance(item, InputError) for item in inspections.inspect(files, attempt))
+) -> list[InputError]:
+    """Return the errors about files that cannot be read with these columns."""
+    inspected = inspections.inspect(files, _with_columns(options, columns))
+    return [item for item in inspected if isinstance(item, InputError)]
 
 
 def _why_not(
@@ -179,12 +217,10 @@ def _why_not(
             "label of each text into a column, or score the texts with `amazon-reviews predict "
             "--input`, which needs no labels"
         )
-    attempt = replace(options, columns={**options.columns, **columns}, task=EACH_TASK)
-    inspected = inspections.inspect(files, attempt)
-    errors = [str(item) for item in inspected if isinstance(item, InputError)]
-    return (
-        f"; with label `{columns[LABEL]}` and text `{columns[TEXT]}`: {errors[0]}" if errors else ""
-    )
+    errors = _errors_with(columns, files, options, inspections)
+    if not errors:
+        return ""
+    return f"; with label `{columns[LABEL]}` and text `{columns[TEXT]}`: {errors[0]}"
 
 
 def _is_record(table: Table, columns: Mapping[str, str]) -> bool:
@@ -197,12 +233,14 @@ def _is_record(table: Table, columns: Mapping[str, str]) -> bool:
     return any(one.get(text) != text for one in alike)
 
 
-def _questions(proposal: Proposal) -> list[Problem]:
-    found = []
-    for role, candidates in ((TEXT, proposal.text), (LABEL, proposal.label)):
-        if proposal.ambiguous(role):
-            found.append(question(role, candidates))
-    return found
+def _questions(proposal: Proposal | None) -> list[Problem]:
+    """Return the question of each role that several columns may have."""
+    if proposal is None:
+        return []
+    roles = {TEXT: proposal.text, LABEL: proposal.label}
+    return [
+        question(role, candidates) for role, candidates in roles.items() if proposal.ambiguous(role)
+    ]
 
 
 def question(role: str, candidates: Sequence[Candidate], *, is_blocking: bool = True) -> Problem:
@@ -226,64 +264,26 @@ def question(role: str, candidates: Sequence[Candidate], *, is_blocking: bool = 
 
 def _copies(
     files: Sequence[SourceFile], options: ReadOptions, inspections: Inspections
-) -> list[tuple[SourceFile, InputError]]:
-    """Return the files that contain the same reviews as another one."""
-    inspected = inspections.inspect(files, replace(options, task=EACH_TASK))
+) -> list[Failing]:
+    """Return the files that contain the same reviews as another one, each of them once."""
+    inspected = inspections.inspect(files, options)
     layouts = [item.layout for item in inspected if isinstance(item, Inspection)]
     if len(layouts) < len(files):
         return []
     found = {
-        copy.file: InputError(copy.message)
+        copy.file: Failing(copy.file, InputError(copy.message))
         for copy in find_copies(files, layouts)
         # No file of another span is left out. `choose_layouts` names these.
         if copy.file.span == copy.other.span
     }
-    return list(found.items())
+    return list(found.values())
 
 
-def _left_out(
-    converted: Converted,
-    others: Sequence[tuple[SourceFile, InputError]],
-    settings: Mapping[str, Any],
-) -> Problem:
-    """Return the one problem of all files that a setting leaves out."""
-    _, error = others[0]
-    message = converted.message(str(error))
-    if len(others) > 1:
-        names = [converted.name(file.path) for file, _ in others[1:]]
-        message += f"; nor can a run read {joined(names, _SHOWN)}"
-    return Problem(message, data_yaml(settings))
-
-
-def _leave_out(converted: Converted, good: Sequence[SourceFile]) -> dict[str, Any]:
-    """Return settings in `data` that read the good files alone; empty if there are none."""
-    kept = [converted.name(file.path) for file in good]
-    # The files may be a sample of those in the folder.
-    known = [one.name for one in converted.outputs]
-    endings = Counter(name.partition(".")[2] for name in map(os.path.basename, kept))
-    folders = {os.path.dirname(name) for name in kept}
-    found = [f"**/*.{ending}" for ending in endings if ending]
-    found += [f"{folder}/**" for folder in folders if folder] + kept[:1]
-    if all(file.group == "all" for file in good):
-        for glob in found:
-            if {name for name in known if globs.matches(name, glob)} == set(kept):
-                return {"splits": {"train": glob}}
-        splits = propose_splits(kept, set(known) - set(kept))
-        if splits:
-            return {"splits": splits}
-    return {}
-
-
-def _move(converted: Converted, file: SourceFile) -> str:
-    """Return the command that moves a file into another folder, where it has the same path."""
-    path = converted.final(file.path)
-    relative = os.path.dirname(relative_path(converted.folder, path))
-    target = shlex.quote(os.path.join(f"{converted.base.rstrip('/')}-other", relative))
-    return f"mkdir -p {target} && mv {shlex.quote(path)} {target}"
-
-
-def _rename(columns: Mapping[str, str]) -> str:
-    """Return a clause about a file that could be read if its columns had other names."""
+def _rename(group: _Alike, options: ReadOptions) -> str:
+    """Return a clause about files that could be read if their columns had other names."""
+    columns = group.new_columns(options)
+    if LABEL not in columns or TEXT not in columns:
+        return ""
     shown = ", ".join(f"{role} `{name}`" for role, name in columns.items())
     return f"; its columns may be {shown}: rename them to those of the other files to read it too"
 
@@ -298,16 +298,12 @@ def _flatten(table: Table, message: str) -> str:
     names = [name for name in nested_columns(table) if f"`{name}`" not in message]
     lists = [name for name in names if _has_lists_of_texts(table, name)]
     objects = [name for name in names if name not in lists]
-    clauses = []
-    for found, what in (
-        (lists, "lists of texts, which no run reads; write a record for each text, as pandas' "
-         "`explode` does"),
-        (objects, "objects or lists, which no run reads; write each of their values as a column "
-         "of its own, as pandas' `json_normalize` does"),
-    ):  # fmt: skip
-        shown = ", ".join(f"`{name}`" for name in found[:_SHOWN])
-        clauses += [f"; {shown}: {what}"] if found else []
-    return "".join(clauses)
+    return _nested_clause(lists, _LISTS_OF_TEXTS) + _nested_clause(objects, _OBJECTS)
+
+
+def _nested_clause(names: Sequence[str], what: str) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
+    return f"; {shown}: {what}" if names else ""
 
 
 def _has_lists_of_texts(table: Table, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from core.errors import InputError
 from core.storage import is_url
@@ -12,12 +12,11 @@ from pipeline.data_check.columns import example, values_of
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import FoundColumn, FoundFile, Role
 from pipeline.data_check.reading import Reading
-from pipeline.data_convert.convert import LABELLED, LINES, TEXTS, Output
+from pipeline.data_convert.convert import Output
 from preprocessing.reading.choice import survey
 from preprocessing.reading.columns import Columns, Layout
-from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.layouts import describe
+from preprocessing.reading.layouts import format_name
 from preprocessing.reading.look import read_table
 from preprocessing.reading.open_files import file_compression
 from preprocessing.reading.records import ReadOptions
@@ -29,7 +28,7 @@ _FILES = 50
 def found_files(
     converted: Converted,
     read: Sequence[SourceFile],
-    attempt: Attempt | None,
+    attempt: Attempt,
     reading: Reading,
     options: ReadOptions,
 ) -> tuple[FoundFile, ...]:
@@ -38,14 +37,14 @@ def found_files(
     Args:
       converted: the files, of which some are converted.
       read: the files that were read.
-      attempt: how they were read; None if none was.
+      attempt: how they were read.
       reading: the lines of a sample.
       options: the options for reading files.
     """
-    layouts: Mapping[str, Layout] = {}
     groups = {file.path: file.group for file in read}
-    if attempt:
-        layouts = {file.path: layout for file, layout in zip(read, attempt.layouts, strict=False)}
+    # An attempt that failed has no layouts.
+    pairs = zip(read, attempt.layouts, strict=False)
+    layouts = {file.path: layout for file, layout in pairs}
     partial = reading.incomplete | converted.partial
     found = []
     for number, one in enumerate(converted.outputs):
@@ -56,7 +55,7 @@ def found_files(
                 path=one.shown,
                 group=groups.get(path, one.file.group),
                 size=one.size,
-                format=describe([layout])[0].partition(":")[0] if layout else "",
+                format=format_name(layout) if layout else "",
                 compression=_compression(one),
                 encoding=_encoding(one, layout),
                 columns=_columns(path, layout, options) if number < _FILES else (),
@@ -89,7 +88,7 @@ def _columns(path: str, layout: Layout | None, options: ReadOptions) -> tuple[Fo
 
 def _roles(columns: Columns, label: Role, title: Role, text: Role) -> dict[str, Role]:
     """Return name of a column -> its role, for the columns that the file has."""
-    pairs = zip(columns[:3], (label, title, text), strict=True)
+    pairs = zip(columns.roles.values(), (label, title, text), strict=True)
     return {name: role for name, role in pairs if name}
 
 
@@ -97,17 +96,16 @@ def _encoding(output: Output, layout: Layout | None) -> str:
     """Return the encoding of a file; empty if it is unknown, or the file is no text."""
     if layout and layout.format == "parquet":
         return ""
-    others = {JSON_DOCUMENT.name, TEXTS, LINES, LABELLED, ZIP.name, TAR.name}
-    for change in output.changes:
-        if change not in others:
-            return change
+    encodings = [change.encoding for change in output.changes if change.encoding]
+    if encodings:
+        return encodings[0]
     return "UTF-8" if layout else ""
 
 
 def _compression(output: Output) -> str:
-    for kind, name in ((ZIP, "zip"), (TAR, "tar")):
-        if kind.name in output.changes:
-            return name
+    archives = [change.archive for change in output.changes if change.archive]
+    if archives:
+        return archives[0]
     if is_url(output.source) or not os.path.isfile(output.source):
         return ""
     try:

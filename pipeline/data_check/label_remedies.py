@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from components.line_counts import SPLITS
 from pipeline.data_check.attempts import Attempt, Attempts
-from pipeline.data_check.file_remedies import Settled
 from pipeline.data_check.found import Choice, Problem
 from pipeline.data_check.settings_file import data_yaml
 from pipeline.label_setting import parse_labels, task_options
@@ -40,13 +40,23 @@ _NEITHER = {
 """Words whose sentiment is proposed, and those that are left out; the user decides."""
 
 
-def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled:
+class Remedy(NamedTuple):
+    """A problem, and the changes of `data` that settle it, key -> value; empty if none does."""
+
+    problem: Problem
+    changes: Mapping[str, Any] = {}
+
+
+def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Remedy:
     """Find a value of `data.labels` with which the labels are classes.
 
     Args:
       attempts: the attempts with the files.
       current: the attempt with the settings, which cannot be used.
       message: the problem.
+
+    Raises:
+      OSError: a file cannot be read.
     """
     options = current.options
     choices: list[tuple[Any, str]] = []
@@ -67,17 +77,18 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
     each = attempts.with_task(options, EACH_TASK)
     sentiment = attempts.with_task(options, SENTIMENT_TASK)
     has_names = any(layout.class_names for layout in each.layouts)
-    if has_names and not each.error and not numbers:
-        choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
     if not stars.error and not has_names:
         choices.append(
             (STARS_TASK, f"{len(stars.names)} ordered classes: {joined(stars.names, _SHOWN)}")
         )
-    if each.error and not each.is_certain:
-        choices.append((EACH_TASK, "more classes than the one at the beginning of a sorted file"))
-    if not each.error and each.names == stars.names and not has_names:
+    if each.error:
+        if not each.is_certain:
+            choices.append(
+                (EACH_TASK, "more classes than the one at the beginning of a sorted file")
+            )
+    elif each.names == stars.names and not has_names:
         choices.append((EACH_TASK, "the same classes without an order, such as numbers of topics"))
-    elif not each.error and not has_names:
+    elif not (has_names and numbers):
         choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
     if not sentiment.error and options.task != SENTIMENT_TASK:
         choices.append(({}, "negative and positive"))
@@ -88,9 +99,9 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
     shown = tuple(Choice(data_yaml({"labels": value}), text) for value, text in choices)
     if not choices:
         reasons = [] if options.task == EACH_TASK else [f"{stars.error}", f"{each.error}"]
-        return Settled((), {}, (Problem("; ".join(dict.fromkeys([message, *reasons]))),))
+        return Remedy(Problem("; ".join(dict.fromkeys([message, *reasons]))))
     problem = Problem(message, shown[0].settings, choices=shown)
-    return Settled((), {"labels": choices[0][0]}, (problem,))
+    return Remedy(problem, {"labels": choices[0][0]})
 
 
 def _corrected_mapping(
@@ -198,8 +209,8 @@ def _named_numbers(attempt: Attempt) -> dict[str, int | None]:
 
 
 def leave_out_rare(
-    attempt: Attempt, lines: Mapping[int, int], least: int, in_train: Mapping[int, int]
-) -> dict[str, Any]:
+    attempt: Attempt, examples_of: Mapping[str, Mapping[int, int]]
+) -> dict[str, str | None]:
     """Return `data.labels` that leaves out the classes with few lines, or with none for training.
 
     It is empty if it would leave out no class, if fewer than two would be left, or if no mapping
@@ -208,9 +219,7 @@ def leave_out_rare(
 
     Args:
       attempt: an attempt with a class for each label.
-      lines: index of a class -> number of its lines.
-      least: the number of lines that a class requires.
-      in_train: index of a class -> number of its lines in the train split.
+      examples_of: split -> index of a class -> number of its lines.
     """
     numbered = {layout.class_names for layout in attempt.layouts}
     if len(numbered) > 1:
@@ -220,9 +229,8 @@ def leave_out_rare(
         alike.setdefault(name.lower(), []).append(index)
     found: dict[str, str | None] = {}
     for indices in alike.values():
-        first = max(indices, key=lambda index: lines.get(index, 0))
-        has_lines = sum(lines.get(index, 0) for index in indices) >= least
-        is_kept = has_lines and any(in_train.get(index) for index in indices)
+        first = max(indices, key=lambda index: _lines([index], examples_of))
+        is_kept = _are_enough(indices, examples_of)
         for index in indices if any(numbered) else [first]:
             for label in _labels_in_file(attempt, index):
                 found[label] = attempt.names[first] if is_kept else None
@@ -234,10 +242,8 @@ def leave_out_rare(
 def leave_out_rare_of_mapping(
     attempt: Attempt,
     labels: Mapping[str, str | None],
-    lines: Mapping[int, int],
-    least: int,
-    in_train: Mapping[int, int],
-) -> dict[str, Any]:
+    examples_of: Mapping[str, Mapping[int, int]],
+) -> dict[str, str | None]:
     """Return a mapping without the classes with few lines, or with none for training.
 
     It is empty if it would leave out no class, or if fewer than two would be left.
@@ -245,18 +251,24 @@ def leave_out_rare_of_mapping(
     Args:
       attempt: an attempt with the mapping.
       labels: the mapping: label -> name of its class.
-      lines: index of a class -> number of its lines.
-      least: the number of lines that a class requires.
-      in_train: index of a class -> number of its lines in the train split.
+      examples_of: split -> index of a class -> number of its lines.
     """
-    kept = {
-        name
-        for index, name in enumerate(attempt.names)
-        if lines.get(index, 0) >= least and in_train.get(index)
-    }
+    kept = {name for index, name in enumerate(attempt.names) if _are_enough([index], examples_of)}
     if not 1 < len(kept) < len(attempt.names):
         return {}
     return {label: name if name in kept else None for label, name in labels.items()}
+
+
+def _are_enough(classes: Sequence[int], examples_of: Mapping[str, Mapping[int, int]]) -> bool:
+    """Return whether classes have together a line for each split, and one of them for training."""
+    in_train = examples_of.get("train", {})
+    has_lines = _lines(classes, examples_of) >= len(SPLITS)
+    return has_lines and any(in_train.get(index) for index in classes)
+
+
+def _lines(classes: Sequence[int], examples_of: Mapping[str, Mapping[int, int]]) -> int:
+    """Return the number of lines of classes in all splits."""
+    return sum(of.get(index, 0) for of in examples_of.values() for index in classes)
 
 
 def _labels_in_file(attempt: Attempt, index: int) -> list[str]:

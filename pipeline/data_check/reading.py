@@ -28,6 +28,7 @@ from components.review_example_gen.splits import (
     count_ranges,
     find_limit,
     join_keys,
+    named_splits,
     text_keys,
 )
 from core.errors import InputError
@@ -108,8 +109,7 @@ def read_sample(given: RunInput, attempt: Attempt) -> Reading:
     """
     config = given.config
     sample = sample_of(given.files, attempt.mapped_layouts())
-    named = frozenset(group for group, _ in sample.sources) & set(SPLITS)
-    splitting = Splitting(named, config.data.split_fractions)
+    splitting = Splitting(named_splits(sample.sources), config.data.split_fractions)
     priorities = PRIORITIES if config.data.window > 1 else HELD_OUT
     held_out = join_keys(
         (group, text_keys(batch.texts)) for group, _, batch in sample.only(priorities).batches()
@@ -152,7 +152,7 @@ def read_sample(given: RunInput, attempt: Attempt) -> Reading:
     reading.texts = describe_texts(texts, _joined(one.keys for _, one in assigned), labels)
     reading.first_texts = _in_turns(first, attempt.names)
     lines = sorted(line for of_file in rejected.values() for line in of_file)
-    _check(reading, given, attempt, named, lines)
+    _check(reading, given, attempt, splitting.named, lines)
     return reading
 
 

@@ -55,8 +55,13 @@ class Sample:
         """
         return Sample([source for source in self.sources if source.group in groups])
 
-    def batches(self) -> Iterator[tuple[str, Piece, Batch]]:
+    def batches(
+        self, collected: CollectedLabels | None = None
+    ) -> Iterator[tuple[str, Piece, Batch]]:
         """Yield (group, piece, batch) of the sample.
+
+        Args:
+          collected: gets the labels, see `columns.Layout`; None: they have a meaning.
 
         Raises:
           InputError: a file cannot be read.
@@ -64,8 +69,9 @@ class Sample:
         """
         self.lines, self.incomplete = {}, set()
         most = max(_LEAST, _LINES // max(1, len(self.sources)))
+        sources = with_collected(self.sources, collected) if collected else self.sources
         with ThreadPoolExecutor(cores()) as pool:
-            for group, piece in self.sources:
+            for group, piece in sources:
                 read, enough = 0, min(most, _BZ2_LINES) if piece.is_bz2 else most
                 batches = read_batches(piece, pool)
                 for batch in batches:
@@ -85,11 +91,8 @@ class Sample:
           OSError: a file cannot be read.
         """
         collected = CollectedLabels()
-        sample = Sample(with_collected(self.sources, collected))
-        batches = ((group, batch) for group, _, batch in sample.batches())
-        found = join_labels([count_labels(batches, collected)])
-        self.lines, self.incomplete = sample.lines, sample.incomplete
-        return found
+        batches = ((group, batch) for group, _, batch in self.batches(collected))
+        return join_labels([count_labels(batches, collected)])
 
 
 def sample_of(files: Sequence[SourceFile], layouts: Sequence[Layout]) -> Sample:

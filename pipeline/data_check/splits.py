@@ -1,9 +1,10 @@
-"""Propose `data.splits` for files whose names are those of splits, such as `test.csv`."""
+"""Propose `data.splits`: for files with the names of splits, and to leave out other files."""
 
 from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from components.line_counts import SPLITS
@@ -32,19 +33,31 @@ def propose_splits(good: Sequence[str], others: Collection[str]) -> dict[str, st
     found = {}
     for split, names in groups.items():
         outside = {*good, *others} - names
-        for glob in _globs(sorted(names)):
-            matched = {name for name in names | outside if globs.matches(name, glob)}
-            if matched == names:
-                found[split] = glob
-                break
-        else:
+        glob = globs.first_exact(_globs(sorted(names)), names, outside)
+        if glob is None:
             return {}
+        found[split] = glob
     return {split: found[split] for split in SPLITS if split in found}
+
+
+def exact_glob(good: Sequence[str], others: Collection[str]) -> dict[str, str]:
+    """Return `data.splits` with a glob that matches the good files alone; empty without one.
+
+    Args:
+      good: the paths of the files that can be read, below the folder.
+      others: the paths of the other files, which the glob does not match.
+    """
+    suffixes = Counter(os.path.basename(name).partition(".")[2] for name in good)
+    folders = {os.path.dirname(name) for name in good}
+    candidates = [f"**/*.{suffix}" for suffix in suffixes if suffix]
+    candidates += [f"{folder}/**" for folder in folders if folder]
+    glob = globs.first_exact([*candidates, *good[:1]], good, others)
+    return {"train": glob} if glob else {}
 
 
 def in_splits(
     files: Sequence[SourceFile], names: Mapping[str, str], splits: Mapping[str, str]
-) -> tuple[SourceFile, ...]:
+) -> list[SourceFile]:
     """Return the files with the splits whose globs they match.
 
     Args:
@@ -52,12 +65,12 @@ def in_splits(
       names: path of a file -> its path below the folder.
       splits: the result of `propose_splits`.
     """
-    return tuple(
+    return [
         file._replace(group=split)
         for split, glob in splits.items()
         for file in files
         if globs.matches(names[file.path], glob)
-    )
+    ]
 
 
 def split_note(splits: dict[str, str]) -> Problem:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from components.line_counts import SPLITS, LineCounts
+from components.line_counts import LineCounts
 from core.errors import InputError, UserError
 from pipeline.data_check.attempts import REJECTED, Attempt, Attempts
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import Problem
 from pipeline.data_check.label_remedies import (
+    Remedy,
     leave_out_rare,
     leave_out_rare_of_mapping,
     settle_labels,
@@ -74,23 +75,20 @@ def try_settings(
         return Trial(attempt, changes, [Problem(message, is_blocking=False)])
     problems: list[Problem] = []
     reading, error = _read(given, attempt)
-    if error and attempt.found is not None and _is_about_labels(attempt, reading):
-        settled = settle_labels(attempts, attempt, converted.message(str(error)))
-        problems += settled.problems
-        error = None
-        if settled.changes:
-            changes = {**changes, **settled.changes}
-            given = _with_changes(given, changes, converted)
-            attempt = _again(given, attempts, attempt)
-            reading, error = _read(given, attempt)
-    # A run ends with the first problem, and the changes that settle it may show another one. Each
-    # change allows the loss of more lines, or leaves out classes, so the loop ends.
+    is_about_labels = attempt.found is not None and _is_about_labels(attempt, reading)
+    # A run ends with the first problem, and the changes that settle it may show another one. The
+    # labels are settled once. Each further change allows the loss of more lines, or leaves out
+    # classes, so the loop ends.
     while error:
-        problem, settings = _problem_of_lines(error, given, attempt, reading, converted)
-        problems.append(problem)
-        if not settings:
+        if is_about_labels:
+            remedy = settle_labels(attempts, attempt, converted.message(str(error)))
+            is_about_labels = False
+        else:
+            remedy = _remedy_for_lines(error, given, attempt, reading, converted)
+        problems.append(remedy.problem)
+        if not remedy.changes:
             break
-        changes = {**changes, **settings}
+        changes = {**changes, **remedy.changes}
         given = _with_changes(given, changes, converted)
         attempt = _again(given, attempts, attempt)
         reading, error = _read(given, attempt)
@@ -139,9 +137,9 @@ def _is_about_labels(attempt: Attempt, reading: Reading) -> bool:
     return about_labels - _without_label(attempt, reading.counts) > unusable.total() / 2
 
 
-def _problem_of_lines(
+def _remedy_for_lines(
     error: InputError, given: RunInput, attempt: Attempt, reading: Reading, converted: Converted
-) -> tuple[Problem, Mapping[str, Any]]:
+) -> Remedy:
     """Return the problem of lines that cannot be used, or of classes with too few of them.
 
     Args:
@@ -150,11 +148,7 @@ def _problem_of_lines(
       attempt: how the files were read.
       reading: the lines of a sample.
       converted: the files as the user has them.
-
-    Returns:
-      The problem, and key in `data` -> value of the changes that settle it.
     """
-    allowed = given.config.data.max_rejected_fraction
     message = converted.message(str(error))
     if reading.incomplete:
         message = f"in the sample: {message}"
@@ -163,43 +157,73 @@ def _problem_of_lines(
         counts.unusable.total() / max(1, counts.lines_with_review),
         counts.lost_bytes / max(1, given.size),
     )
+    is_too_much = lost > given.config.data.max_rejected_fraction
     # Labels on another scale fail a run whatever their number is.
     is_other_scale = bool(counts.rejected[OTHER_SCALE])
-    unlabelled = _without_label(attempt, counts)
-    others = counts.unusable.total() - unlabelled
-    is_unlabelled = bool(unlabelled) and others <= allowed * counts.lines_with_review
-    is_unlabelled = is_unlabelled and not counts.lost_bytes
-    is_acceptable = lost <= _MOST_LOST or is_unlabelled
-    if allowed < lost and is_acceptable and counts.examples["train"] and not is_other_scale:
-        # The fraction is rounded up.
-        settings = {"max_rejected_fraction": min(1.0, (int(1000 * lost) + 1) / 1000)}
-        if is_unlabelled:
-            message = (
-                f"{unlabelled:,} of {counts.lines_with_review:,} lines have no label (or a word "
-                "for a missing value, such as NA or None, or -1 in files without other labels, "
-                "which only a mapping in data.labels makes a class), more than "
-                f"data.max_rejected_fraction ({allowed}) allows"
-            )
-        text = data_yaml(settings)
-        return Problem(f"{message}; or accept the loss of these lines", text), settings
-    totals = {
-        label: sum(of[label] for of in reading.examples_of.values())
-        for label in range(len(attempt.names))
-    }
-    in_train: Mapping[int, int] = reading.examples_of.get("train", {})
-    labels: dict[str, Any] = {}
-    if attempt.options.task == EACH_TASK:
-        labels = leave_out_rare(attempt, totals, len(SPLITS), in_train)
-    mapping = given.config.data.labels
-    if attempt.options.task == MAP_TASK and not isinstance(mapping, str):
-        labels = leave_out_rare_of_mapping(attempt, mapping, totals, len(SPLITS), in_train)
+    if is_too_much and counts.examples["train"] and not is_other_scale:
+        accepted = _accept_loss(message, lost, given, attempt, counts)
+        if accepted:
+            return accepted
+    labels = _without_rare_classes(given, attempt, reading)
     # A sample may lack lines of a rare class.
-    is_blocking = not reading.incomplete or is_other_scale or lost > allowed
+    is_blocking = not reading.incomplete or is_other_scale or is_too_much
     if not labels:
-        return Problem(message, is_blocking=is_blocking), {}
+        return Remedy(Problem(message, is_blocking=is_blocking))
     found = {"labels": labels}
     problem = Problem(message, data_yaml(found), is_blocking=is_blocking)
-    return problem, found if is_blocking else {}
+    return Remedy(problem, found if is_blocking else {})
+
+
+def _accept_loss(
+    message: str, lost: float, given: RunInput, attempt: Attempt, counts: LineCounts
+) -> Remedy | None:
+    """Return the setting that allows the loss of lines; None if too many would be lost.
+
+    Any number of lines may lack a label.
+
+    Args:
+      message: the problem.
+      lost: the fraction of the lines or bytes that are lost.
+      given: the files and the settings of the run.
+      attempt: how the files were read.
+      counts: the counts of the lines.
+    """
+    allowed = given.config.data.max_rejected_fraction
+    unlabelled = _without_label(attempt, counts)
+    others = counts.unusable.total() - unlabelled
+    are_few = others <= allowed * counts.lines_with_review and not counts.lost_bytes
+    is_unlabelled = bool(unlabelled) and are_few
+    if lost > _MOST_LOST and not is_unlabelled:
+        return None
+    if is_unlabelled:
+        message = (
+            f"{unlabelled:,} of {counts.lines_with_review:,} lines have no label (or a word "
+            "for a missing value, such as NA or None, or -1 in files without other labels, "
+            "which only a mapping in data.labels makes a class), more than "
+            f"data.max_rejected_fraction ({allowed}) allows"
+        )
+    # The fraction is rounded up.
+    settings = {"max_rejected_fraction": min(1.0, (int(1000 * lost) + 1) / 1000)}
+    text = data_yaml(settings)
+    return Remedy(Problem(f"{message}; or accept the loss of these lines", text), settings)
+
+
+def _without_rare_classes(
+    given: RunInput, attempt: Attempt, reading: Reading
+) -> dict[str, str | None]:
+    """Return `data.labels` without the classes that have too few lines; empty if that is no remedy.
+
+    Args:
+      given: the files and the settings of the run.
+      attempt: how the files were read.
+      reading: the lines of a sample.
+    """
+    mapping = given.config.data.labels
+    if attempt.options.task == EACH_TASK:
+        return leave_out_rare(attempt, reading.examples_of)
+    if attempt.options.task == MAP_TASK and not isinstance(mapping, str):
+        return leave_out_rare_of_mapping(attempt, mapping, reading.examples_of)
+    return {}
 
 
 def _without_label(attempt: Attempt, counts: LineCounts) -> int:

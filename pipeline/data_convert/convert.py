@@ -16,23 +16,22 @@ from core.errors import ConfigError, InputError
 from core.files import free_name
 from core.machine import cores
 from core.storage import is_url
+from pipeline.data_convert import changes
 from pipeline.data_convert.archives import unpack
+from pipeline.data_convert.changes import Change
 from pipeline.data_convert.encodings import decode, find_change
 from pipeline.data_convert.json_documents import find_splits, read_records, write_lines
 from pipeline.data_convert.label_files import LabelledFile, find_labelled_files, write_labelled
 from pipeline.data_convert.names import new_names
 from pipeline.data_convert.parts import write_part
 from pipeline.data_convert.text_folders import TextFolders, find_text_folders, write_texts
-from preprocessing.reading import encoding
 from preprocessing.reading.archives import CorruptArchive
-from preprocessing.reading.contents import JSON_DOCUMENT, Kind
+from preprocessing.reading.contents import JSON_DOCUMENT, ZIP, Kind
 from preprocessing.reading.files import SourceFile, find_files, relative_path
 from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.listing import joined
 from preprocessing.reading.open_files import open_bytes, open_raw
 
-TEXTS, LINES = "folders with a text in each file", "files with a text on each line"
-LABELLED = "files with a text on each line and files with the labels of these lines"
 _SHOWN = 4
 _MOST_FILES = 300
 
@@ -76,7 +75,7 @@ class Output(NamedTuple):
       name: its path below the new folder.
       source: what it was made of: the path of a file, or of the folder of several files.
       shown: the same below the folder of the input, with the member of an archive.
-      changes: what was converted, such as `a zip archive`; empty if it is a file of the input.
+      changes: what was converted, the outermost archive first; empty if it is a file of the input.
       size: the size of what it was made of, in bytes.
       is_all: whether it has the whole content.
       error: why it cannot be converted; empty if it can be.
@@ -86,7 +85,7 @@ class Output(NamedTuple):
     name: str
     source: str
     shown: str
-    changes: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
     size: int = 0
     is_all: bool = True
     error: str = ""
@@ -164,7 +163,6 @@ class Converter:
             folder = mkdtemp(dir=self._scratch)
             target = os.path.join(folder, os.path.basename(given.name))
             if isinstance(what, str):
-                change = encoding.shown(what)
                 is_all = decode(path, what, target, self._limits.bytes)
             elif what == JSON_DOCUMENT:
                 return self._document(given, folder)
@@ -174,7 +172,7 @@ class Converter:
             return [given._replace(error=str(error))]
         done = given._replace(
             file=given.file._replace(path=target, size=os.path.getsize(target)),
-            changes=(*given.changes, change),
+            changes=(*given.changes, changes.decoding(what)),
             is_all=given.is_all and is_all,
         )
         return self._convert(done)
@@ -190,12 +188,13 @@ class Converter:
                 "folder, or download or copy it again"
             ) from None
         files = [file._replace(group=given.file.group) for file in members]
+        change = changes.ZIP if kind == ZIP else changes.TAR
         return [
             one._replace(
                 name=f"{given.name}/{one.name}",
                 source=given.source,
                 shown=f"{given.shown}/{one.shown}",
-                changes=(*given.changes, kind.name, *one.changes),
+                changes=(*given.changes, change, *one.changes),
                 is_all=one.is_all and is_all,
             )
             for one in self.convert(folder, files)
@@ -242,7 +241,7 @@ class Converter:
                     name=name,
                     shown=f"{given.shown}: {key}" if key else given.shown,
                     size=os.path.getsize(target) if key else given.size,
-                    changes=(*given.changes, JSON_DOCUMENT.name),
+                    changes=(*given.changes, changes.DOCUMENT),
                     is_all=given.is_all and is_all,
                 )
             )
@@ -255,20 +254,20 @@ class Converter:
         else:
             inside = f"{len(folders.files):,} files in {joined(sorted(folders.labels), _SHOWN)}"
             shown = f"{parent}: {inside}" if parent else inside
-        what = LINES if folders.by_line else TEXTS
+        what = changes.LINES if folders.by_line else changes.TEXTS
         stem = os.path.join(parent, folders.name) if folders.name else parent or "texts"
-        write = partial(write_texts, folders, most=self._limits.texts)
-        return self._lines_of(base, folders, stem, new, write)._replace(
-            shown=shown, changes=(what,)
-        )
+        most = self._limits.texts
+        write = partial(write_texts, folders, most=most)
+        output = self._lines_of(base, folders, stem, new, write)
+        is_all = output.is_all and len(folders.files) <= most
+        return output._replace(shown=shown, changes=(what,), is_all=is_all)
 
     def _labelled(self, base: str, given: LabelledFile, new: dict[str, str]) -> Output:
         shown = joined([relative_path(base, file.path) for file in given.files], _SHOWN)
         stem = os.path.join(given.parent, given.name)
         write = partial(write_labelled, given)
-        return self._lines_of(base, given, stem, new, write)._replace(
-            shown=shown, changes=(LABELLED,)
-        )
+        output = self._lines_of(base, given, stem, new, write)
+        return output._replace(shown=shown, changes=(changes.LABELLED,))
 
     def _lines_of(
         self,
@@ -276,7 +275,7 @@ class Converter:
         given: TextFolders | LabelledFile,
         stem: str,
         new: dict[str, str],
-        write: Callable[[str], bool],
+        write: Callable[[str], None],
     ) -> Output:
         """Return the file of JSON lines that several files become.
 
@@ -285,20 +284,21 @@ class Converter:
           given: the files.
           stem: the path of the new file below the new folder, without its suffix.
           new: path of a file -> its path in the new folder. The new file is added.
-          write: writes the file of a path, and returns whether with the whole content.
+          write: writes the file of a path.
         """
         name = free_name(stem, ".jsonl", set(new.values()).__contains__)
         new[name] = name
         target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(name))
+        error = ""
         try:
-            is_all, error = write(target), ""
+            write(target)
         except InputError as damage:
-            is_all, error = False, str(damage)
+            error = str(damage)
             Path(target).write_bytes(b"")  # no columns may be proposed for the texts before
         size = sum(file.size for file in given.files)
         file = SourceFile(target, os.path.getsize(target), group=given.group)
         source = os.path.join(base, given.parent)
-        return Output(file, name, source, name, (), size, is_all, error)
+        return Output(file, name, source, name, (), size, not error, error)
 
 
 def convert_folder(base: str, target: Path, report: Callable[[str], object]) -> int:
@@ -360,8 +360,8 @@ def convert_folder(base: str, target: Path, report: Callable[[str], object]) -> 
             raise ConfigError(f"{target} cannot be written: {error}") from None
         raise
     for one in outputs:
-        origin = f"from {one.shown} ({', '.join(one.changes)})" if one.changes else "copied"
-        report(f"{one.name}: {origin}")
+        made_by = ", ".join(map(str, one.changes))
+        report(f"{one.name}: {f'from {one.shown} ({made_by})' if made_by else 'copied'}")
     return len(outputs)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from core.errors import InputError
-from pipeline.data_convert.text_folders import TABLE, is_text, read_text
+from pipeline.data_convert.text_folders import TABLE, is_text, read_lines
 from preprocessing.reading.files import SourceFile
 
 _LABELS = re.compile(
@@ -82,27 +82,23 @@ def find_labelled_files(names: Sequence[tuple[SourceFile, str]]) -> list[Labelle
     return list(found.values())
 
 
-def write_labelled(given: LabelledFile, target: str) -> bool:
+def write_labelled(given: LabelledFile, target: str) -> None:
     """Write the texts as JSON lines with the keys of their labels and `text`.
 
     Args:
       given: the files.
       target: path of the new file.
 
-    Returns:
-      True, because all texts are written.
-
     Raises:
       InputError: a file cannot be opened, or is damaged.
       OSError: a file cannot be read or written.
     """
-    texts = _lines(given.texts)
-    columns = {key: _lines(file) for key, file in given.labels.items()} | {"text": texts}
+    texts = read_lines(given.texts.path)
+    columns = {key: read_lines(file.path) for key, file in given.labels.items()} | {"text": texts}
     with open(target, "w", encoding="utf-8") as file:
         for values in zip(*columns.values(), strict=True):
             record = dict(zip(columns, values, strict=True))
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    return True
 
 
 def _is_beside(file: SourceFile, start: str, end: str) -> bool:
@@ -115,25 +111,15 @@ def _is_beside(file: SourceFile, start: str, end: str) -> bool:
 def _texts_of(labels: SourceFile, files: Sequence[SourceFile]) -> SourceFile | None:
     """Return the one of some files that has the texts of a file of labels; None if none has."""
     try:
-        lines = _lines(labels) if files and is_text(labels.path) else []
+        lines = read_lines(labels.path) if files and is_text(labels.path) else []
         distinct = len(set(lines))
         if len(lines) < _LEAST or 2 * distinct > len(lines):
             return None
         words = {}
         for file in files:
-            texts = _lines(file) if is_text(file.path) else []
+            texts = read_lines(file.path) if is_text(file.path) else []
             if len(texts) == len(lines) and len(set(texts)) > distinct:
                 words[file] = len({word for text in texts for word in text.split()})
     except InputError:
         return None  # the reader of a run names a file that is damaged or cannot be opened
     return max(words, key=words.__getitem__, default=None)
-
-
-def _lines(file: SourceFile) -> list[str]:
-    """Return the lines of a file, without the blank ones at its end.
-
-    Raises:
-      InputError: the file cannot be opened, or is damaged.
-    """
-    # `splitlines` also ends a line at U+0085, U+2028 and a form feed.
-    return re.split(r"\r?\n", read_text(file.path).rstrip("\r\n"))

@@ -20,13 +20,12 @@ from preprocessing.reading.contents import find_kind
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.jsonl import parse_object
+from preprocessing.reading.labels import KNOWN_WORDS
 from preprocessing.reading.open_files import open_bytes
 
 _NAME = re.compile(r"(?!part-)[^.]*|.*\.(txt|text|\d+|[\da-f]{32}|msg|eml)", re.IGNORECASE)
 """Names of files with one text. Programs that process data in parts write `part-00000`. The mails
 of SpamAssassin have a number and their digest, such as `0001.bfc8d64d12b325ff385cca8d07b84288`."""
-_LABELS = {"pos", "neg", "neu", "positive", "negative", "neutral"}
-"""Words in the name of a file of lines that are the label of all of them."""
 _WORD = re.compile(r"[^\W_]+")
 TABLE = re.compile(r".*\.(csv|tsv|json|jsonl|ndjson|parquet|xlsx?)(\.\w+)?", re.IGNORECASE)
 """Names of files with more than a text on each line."""
@@ -84,11 +83,11 @@ def find_text_folders(names: Sequence[tuple[SourceFile, str]]) -> list[TextFolde
 
 
 def _files_of_labels(names: Sequence[tuple[SourceFile, str]]) -> list[TextFolders]:
-    """Return the files of lines whose names have the word of a label, such as `pos.txt`."""
+    """Return the files of lines whose names have the word of a sentiment, such as `pos.txt`."""
     found: dict[tuple[str, str, str], TextFolders] = {}
     for file, name in names:
         folder, base = os.path.split(name)
-        words = [word for word in _WORD.findall(base) if word.lower() in _LABELS]
+        words = [word for word in _WORD.findall(base) if word.lower() in KNOWN_WORDS]
         if len(words) != 1 or TABLE.fullmatch(base):
             continue
         rest = base.replace(words[0], "").removesuffix(".txt").strip("-_. ")
@@ -102,16 +101,13 @@ def _files_of_labels(names: Sequence[tuple[SourceFile, str]]) -> list[TextFolder
     ]
 
 
-def write_texts(folders: TextFolders, target: str, most: int) -> bool:
+def write_texts(folders: TextFolders, target: str, most: int) -> None:
     """Write the texts as JSON lines with the keys `label` and `text`.
 
     Args:
       folders: the folders.
       target: path of the new file.
       most: the maximum number of texts; of more, some of each label are written.
-
-    Returns:
-      Whether all texts were written.
 
     Raises:
       InputError: a file cannot be opened, or is damaged.
@@ -121,7 +117,6 @@ def write_texts(folders: TextFolders, target: str, most: int) -> bool:
     with open(target, "w", encoding="utf-8") as file:
         for label, text in _labelled(folders, step):
             file.write(json.dumps({"label": label, "text": text}, ensure_ascii=False) + "\n")
-    return step == 1
 
 
 def _labelled(folders: TextFolders, step: int) -> Iterator[tuple[str, str]]:
@@ -132,19 +127,28 @@ def _labelled(folders: TextFolders, step: int) -> Iterator[tuple[str, str]]:
     """
     for label, files in folders.labels.items():
         for source in files[::step]:
-            text = read_text(source.path)
-            if not folders.by_line:
-                yield label, text
-                continue
-            # `splitlines` also ends a line at U+0085, U+2028 and a form feed.
-            yield from ((label, line) for line in re.split(r"\r?\n", text) if line.strip())
+            if folders.by_line:
+                texts = list(filter(str.strip, read_lines(source.path)))
+            else:
+                texts = [_read_text(source.path)]
+            yield from ((label, text) for text in texts)
 
 
-def read_text(path: str) -> str:
-    """Return the content of a file as text.
+def read_lines(path: str) -> list[str]:
+    """Return the lines of a file, without the empty ones at its end.
 
     Args:
       path: path or URL of the file.
+
+    Raises:
+      InputError: the file cannot be opened, or is damaged.
+    """
+    # `splitlines` also ends a line at U+0085, U+2028 and a form feed.
+    return re.split(r"\r?\n", _read_text(path).rstrip("\r\n"))
+
+
+def _read_text(path: str) -> str:
+    """Return the content of a file as text.
 
     Raises:
       InputError: the file cannot be opened, or is damaged.

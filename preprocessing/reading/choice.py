@@ -63,7 +63,6 @@ class Chooser:
         """The names of columns that are filled in records with a text. A reader may add others."""
         self._reads_labels = layout.reads_labels
         self._label_map = layout.label_map
-        self._id: tuple[str | None, ...] = first.further[len(features.further_columns()) :]
         known = {name for convention in CONVENTIONS for name in convention if name}
         self._known = known.union(*(names for _, _, names in features.further_columns()))
         self._set = {name for name in self._chosen.values() if name}
@@ -78,7 +77,8 @@ class Chooser:
         Args:
           present: the names of all columns of the file.
         """
-        return (*self._known_among(tuple(present)), *filter(None, self._id))
+        known = self._known_among(tuple(present))
+        return (*known, self._first.id) if self._first.id else known
 
     def labels(self, present: Iterable[str]) -> list[str]:
         """Return the columns of a file that contain labels, beginning with that of the layout.
@@ -141,8 +141,7 @@ class Chooser:
         names = [
             name
             for name in record
-            if name not in columns[:2]
-            and name not in self._id
+            if name not in (columns.label, columns.title, self._first.id)
             and name.lower() not in KNOWN_LABELS
             and is_filled(record[name])
         ]
@@ -156,7 +155,7 @@ class Chooser:
 
     def _may_have_others(self, names: tuple[str, ...]) -> bool:
         """Return whether a record with these columns may be read by others than the layout's."""
-        return not set(self._known_among(names)) <= {*self._first[:3], *self._first.further}
+        return not set(self._known_among(names)) <= set(self._first.names)
 
     def _find_known(self, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(name for name in names if name.lower() in self._known or name in self._set)
@@ -181,8 +180,11 @@ class Chooser:
             best = best._replace(label=other.label)
             if best.title is None and (other.label or other is found[0]):
                 best = best._replace(title=other.title)
-        further = (*further_names(by_name, chosen), *self._id)
-        return best._replace(text=best.text or self._first.text, further=further)
+        return best._replace(
+            text=best.text or self._first.text,
+            further=further_names(by_name, chosen),
+            id=self._first.id,
+        )
 
 
 def survey(records: Iterable[Mapping[str, Any]], layout: Layout) -> Layout:

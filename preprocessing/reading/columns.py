@@ -28,21 +28,27 @@ class Columns(NamedTuple):
     """The names of the columns to read.
 
     The title is None if the file has none. The label may be missing as well if labels are not read.
-    `further` has a name, or None, for each of `features.further_columns`, followed by the name of
-    `ReadOptions.id` if it is set. `by_label` is true if the column of the label decides the title
-    and the text: other columns would be read in the file without it.
+    `further` has a name, or None, for each of `features.further_columns`. `id` is
+    `ReadOptions.id`. `by_label` is true if the column of the label decides the title and the text:
+    other columns would be read in the file without it.
     """
 
     label: str | None
     title: str | None
     text: str
     further: tuple[str | None, ...] = ()
+    id: str | None = None
     by_label: bool = False
 
     @property
     def roles(self) -> dict[str, str | None]:
         """`label`, `title` and `text` -> the name of the column; None for a missing one."""
-        return dict(zip(ROLES, self[:3], strict=True))
+        return {LABEL: self.label, TITLE: self.title, TEXT: self.text}
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """Label, title, text, further columns and id; None for a missing one."""
+        return (self.label, self.title, self.text, *self.further, self.id)
 
 
 class Dialect(NamedTuple):
@@ -122,43 +128,56 @@ class Layout:
     beside: tuple[str, ...] = ()
 
 
+class Convention(NamedTuple):
+    """The names of the label, the title and the text in known datasets, in lower case.
+
+    The title is None if a dataset has none.
+    """
+
+    label: str
+    title: str | None
+    text: str
+
+
 SCORE = "score"
 LABEL, TITLE, TEXT = ROLES = "label", "title", "text"
 HEADERLESS = Columns(LABEL, TITLE, TEXT)  # names for the columns of a file without a header
-CONVENTIONS: tuple[tuple[str, str | None, str], ...] = (
-    ("overall", "summary", "reviewtext"),  # Amazon reviews until 2018
-    ("reviews.rating", "reviews.title", "reviews.text"),  # Datafiniti, "Product Reviews" as CSV
-    ("star_rating", "review_headline", "review_body"),  # Amazon's own open data
-    ("star rating", "review title", "review text"),  # Google Play Console, monthly CSV of reviews
-    ("stars", "review_title", "review_body"),  # the multilingual reviews corpus
-    ("score", "summary", "text"),  # Amazon fine food reviews
-    ("rating", "title", "text"),  # Amazon reviews 2023
-    ("rating", "title", "review"),
-    ("rating", "title", "body"),  # App Store Connect API, CustomerReview.Attributes
+CONVENTIONS = (
+    Convention("overall", "summary", "reviewtext"),  # Amazon reviews until 2018
+    # Datafiniti, "Product Reviews" as CSV
+    Convention("reviews.rating", "reviews.title", "reviews.text"),
+    Convention("star_rating", "review_headline", "review_body"),  # Amazon's own open data
+    # Google Play Console, monthly CSV of reviews
+    Convention("star rating", "review title", "review text"),
+    Convention("stars", "review_title", "review_body"),  # the multilingual reviews corpus
+    Convention("score", "summary", "text"),  # Amazon fine food reviews
+    Convention("rating", "title", "text"),  # Amazon reviews 2023
+    Convention("rating", "title", "review"),
+    Convention("rating", "title", "body"),  # App Store Connect API, CustomerReview.Attributes
     # The same, as pandas' `json_normalize` flattens the responses of the API
-    ("attributes.rating", "attributes.title", "attributes.body"),
-    ("stars", "title", "text"),  # Yelp; Trustpilot's API, "Get a business unit's reviews"
-    ("score", None, "content"),  # the package google-play-scraper, `reviews`
-    ("star", None, "review"),  # app_reviews on Hugging Face, its loading script
-    ("voted_up", None, "review"),  # Steamworks, "User Reviews - Get List"
-    (LABEL, TITLE, "content"),  # amazon_polarity
-    (LABEL, TITLE, TEXT),
+    Convention("attributes.rating", "attributes.title", "attributes.body"),
+    Convention("stars", "title", "text"),  # Yelp; Trustpilot's API, "Get a business unit's reviews"
+    Convention("score", None, "content"),  # the package google-play-scraper, `reviews`
+    Convention("star", None, "review"),  # app_reviews on Hugging Face, its loading script
+    Convention("voted_up", None, "review"),  # Steamworks, "User Reviews - Get List"
+    Convention(LABEL, TITLE, "content"),  # amazon_polarity
+    Convention(LABEL, TITLE, TEXT),
 )
-"""The names of the label, the title and the text in known datasets, in lower case. Special names
-precede general ones: if two conventions fit equally well, the first one is read. The title is None
-if a dataset has none. No record is read by names that mean something else beside reviews, such as
-`comment`, the answer of a shop, or `description`, that of a product: they are GENERAL."""
-GENERAL: tuple[tuple[str, str | None, str], ...] = (
-    ("satisfaction_rating.score", "subject", "description"),  # Zendesk API, "Tickets", flattened
-    ("score", None, "comment"),  # Zendesk API, "Satisfaction Ratings"
-    ("sentiment", None, "review"),  # the IMDB reviews on Kaggle
-    ("sentiment", None, TEXT),
-    (LABEL, None, "sentence"),  # sst2 and financial_phrasebank on Hugging Face
+"""Special names precede general ones: if two conventions fit equally well, the first one is read.
+No record is read by names that mean something else beside reviews, such as `comment`, the answer of
+a shop, or `description`, that of a product: they are GENERAL."""
+GENERAL = (
+    # Zendesk API, "Tickets", flattened
+    Convention("satisfaction_rating.score", "subject", "description"),
+    Convention("score", None, "comment"),  # Zendesk API, "Satisfaction Ratings"
+    Convention("sentiment", None, "review"),  # the IMDB reviews on Kaggle
+    Convention("sentiment", None, TEXT),
+    Convention(LABEL, None, "sentence"),  # sst2 and financial_phrasebank on Hugging Face
 )
 """Further names, for files without the columns of one of CONVENTIONS. Such a file is read as if
 `data.columns` set them."""
-KNOWN_LABELS = frozenset(label for label, _, _ in CONVENTIONS)
-KNOWN_TEXTS = frozenset(text for _, _, text in CONVENTIONS)
+KNOWN_LABELS = frozenset(names.label for names in CONVENTIONS)
+KNOWN_TEXTS = frozenset(names.text for names in CONVENTIONS)
 # A label column with one of these names contains stars. The scale of other columns is inferred from
 # their labels.
 STAR_COLUMNS = KNOWN_LABELS - {LABEL, "voted_up"}
@@ -207,10 +226,13 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
         others = {name: of_file for name, of_file in by_name.items() if of_file != found.label}
         parts = {part: name for part, name in chosen.items() if part != LABEL}
         without = _known_columns(others, parts, needs_label=False)
-        found = found._replace(by_label=without is not None and without[1:3] != found[1:3])
-    further = further_names(by_name, chosen)
-    found = found._replace(further=(*further, options.id) if options.id else further)
-    for column in (found.label, found.title, found.text, *found.further):
+        differs = without is not None and (without.title, without.text) != (
+            found.title,
+            found.text,
+        )
+        found = found._replace(by_label=differs)
+    found = found._replace(further=further_names(by_name, chosen), id=options.id)
+    for column in found.names:
         if column and (number := list(present).count(column)) > 1:
             raise InputError(
                 f"{path} has {number} columns with the name '{column}': rename or remove all but "
@@ -277,10 +299,10 @@ def set_columns(columns: Columns | None, options: ReadOptions) -> dict[str, str 
     return {role: name for role, name in columns.roles.items() if name} | dict(options.columns)
 
 
-def _fits(columns: Columns, conventions: Sequence[tuple[str, str | None, str]]) -> bool:
+def _fits(columns: Columns, conventions: Sequence[Convention]) -> bool:
     """Return whether the label, unless it is missing, and the text are those of a convention."""
     label, text = (columns.label or "").lower(), columns.text.lower()
-    return any(text == known and label in ("", of_label) for of_label, _, known in conventions)
+    return any(text == names.text and label in ("", names.label) for names in conventions)
 
 
 def names_of(records: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -304,7 +326,7 @@ def names_in_lower_case(present: Sequence[str]) -> dict[str, str]:
 def candidates(
     by_name: Mapping[str, str],
     chosen: Mapping[str, str | None],
-    conventions: Sequence[tuple[str, str | None, str]] = CONVENTIONS,
+    conventions: Sequence[Convention] = CONVENTIONS,
 ) -> list[Columns]:
     """Return the columns of a file for each convention, in the order of the conventions.
 

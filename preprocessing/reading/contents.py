@@ -15,6 +15,7 @@ import zipfile
 from typing import NamedTuple
 
 from core.errors import InputError
+from preprocessing.reading import encoding
 from preprocessing.reading.open_files import open_raw
 
 _HEAD = 512
@@ -59,6 +60,8 @@ JSON_DOCUMENT = Kind("one JSON document", f"{_LINES}, or {_ENCODING}")
 TAR = Kind("a tar archive", _UNPACK)
 ZIP = Kind("a zip archive", _UNPACK)
 _BINARY = Kind("a binary file", _EXPORT)
+_WIDE = Kind("text in UTF-16 or UTF-32", _ENCODING)
+_SERVER_ERROR = Kind("an error message of a server", _AGAIN)
 
 
 def _pandas(read: str) -> str:
@@ -84,11 +87,12 @@ _RASA_MARKDOWN = (
     "| sed -E 's/\\[([^]]*)\\]\\([^)]*\\)/\\1/g' > NEW_FILE`, and read only the new file"
 )
 """The remedy for `nlu.md`, in whose examples an entity is `[Paris](city)`."""
-_ERROR_OBJECT = (
+_ERROR_OBJECT = re.compile(
     rb'(?i)\s*\{\s*("errors?"\s*:\s*[{\["]|"(message|detail|code)"\s*:\s*"'
     rb"(not found|forbidden|unauthorized|bad credentials|access ?denied"
     rb'|internal server error|missing authentication token)\.?"'
-    rb'|"(code|status|status_?code)"\s*:\s*"?[45]\d\d"?\s*,\s*"(message|msg|error|detail)")'
+    rb'|"(code|status|status_?code)"\s*:\s*"?[45]\d\d"?\s*,\s*"(message|msg|error|detail)")',
+    re.DOTALL,
 )
 """The beginning of an object that a server sends. JSON lines of tickets may begin so too."""
 _NEXT_OBJECT = b"\n{"
@@ -119,17 +123,14 @@ _KINDS = [
         ),
         (
             rb"\s*(<\?xml[^>]*>\s*)?<(Error|ErrorResponse|\w+:Fault)\b",
-            "an error message of a server",
-            _AGAIN,
+            *_SERVER_ERROR,
         ),
-        (_ERROR_OBJECT, "an error message of a server", _AGAIN),
         (
             rb"(?i)\s*([45]\d\d:? )?(not found|forbidden|unauthorized|access denied|bad gateway"
             rb"|(entry|repository) not found|service unavailable|internal server error)\.?\s*\Z"
             rb"|\s*(access to (model|dataset) \S+ is restricted"
             rb"|invalid credentials in authorization)",
-            "an error message of a server",
-            _AGAIN,
+            *_SERVER_ERROR,
         ),
         (
             rb"<stata_dta>",
@@ -233,13 +234,6 @@ _KINDS = [
             f"only if you trust its author, {_pandas(_PICKLE)}",
         ),
         (rb"%PDF-|\{\\rtf", "a document", _EXPORT),
-        # Without a mark: eight ASCII characters, each beside one NUL or three.
-        (
-            rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|([\t\n\r -~]\0){8}|(\0[\t\n\r -~]){8}"
-            rb"|([\t\n\r -~]\0{3}){8}|(\0{3}[\t\n\r -~]){8}",
-            "text in UTF-16 or UTF-32",
-            _ENCODING,
-        ),
         (
             rb"\0{64}",
             "a file that begins with NUL bytes, as an unfinished download or copy does",
@@ -373,9 +367,11 @@ def find_kind(head: bytes) -> Kind | None:
     are_lists = _are_lists(head)
     has_objects = _NEXT_OBJECT in head
     head = head[:_HEAD].removeprefix(codecs.BOM_UTF8)
+    if encoding.wide(head):
+        return _WIDE
+    if _ERROR_OBJECT.match(head) and not has_objects:
+        return _SERVER_ERROR
     for pattern, kind in _KINDS:
-        if has_objects and pattern.pattern == _ERROR_OBJECT:
-            continue
         if pattern.match(head):
             return kind
     if are_lists:

@@ -128,7 +128,7 @@ def inspect(path: str, options: ReadOptions, header: Header | None = None) -> In
         parts = chain([head], () if is_all else sampled_lines(path))
         found = chain.from_iterable(_labels(lines, layout) for lines in parts)
         return Inspection(path, layout, frozenset(labels_among(found)))
-    by_column = _labels_in_columns(path, head, is_all, layout)
+    by_column = _labels_in_columns(path, records, is_all, layout)
     has_star_names = has_stars(layout.columns.label) and not options.label_map
     if has_star_names:
         by_column.setdefault(layout.columns.label or "", frozenset())
@@ -145,11 +145,20 @@ def _labels(lines: bytes, layout: Layout) -> Iterable[object]:
 
 
 def _labels_in_columns(
-    path: str, head: bytes, is_all: bool, layout: Layout
+    path: str, first: Sequence[Mapping[str, Any]], is_all: bool, layout: Layout
 ) -> dict[str, frozenset[str]]:
     """Return column of labels -> the labels in it, for the inspected records of a file.
 
     If all records in the head of the file have stars, the rest of the file is not inspected.
+
+    Args:
+      path: path or URL of the file.
+      first: the records in the head of the file; none of a Parquet file.
+      is_all: whether they are all records.
+      layout: the layout of the file.
+
+    Raises:
+      InputError: the file cannot be opened.
     """
     found: defaultdict[str, set[Any]] = defaultdict(set)
     if layout.format == "parquet":
@@ -165,7 +174,7 @@ def _labels_in_columns(
             if name:
                 found[name].update(labels_among([record[name]]))
 
-    inspect_labels(_records(head, layout, is_head=True))
+    inspect_labels(first)
     only_stars = has_stars(layout.columns and layout.columns.label) and all(map(has_stars, found))
     if layout.format != "parquet" and not is_all and not only_stars:
         for lines in sampled_lines(path):
@@ -242,7 +251,7 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
         with open_bytes(path) as stream:
             file = parquet.open_parquet(path, stream)
             columns = find_columns(path, file.schema_arrow.names, options)
-            parquet.refuse_encrypted(path, file, [name for name in columns[:3] if name])
+            parquet.refuse_encrypted(path, file, list(filter(None, columns.roles.values())))
             parquet.refuse_joined(path, stream, file)
             if len(set(map(str.lower, file.schema_arrow.names))) < len(file.schema_arrow.names):
                 refuse_twins(path, parquet.first_rows(file, _ROWS), columns, options)

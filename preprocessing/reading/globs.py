@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 
 EVERYTHING = "**"
@@ -84,6 +85,23 @@ def matches(relative: str, glob: str) -> bool:
       glob: a glob without empty names, see `normal`.
     """
     return _match(relative.split("/"), glob.split("/"))
+
+
+def first_exact(
+    candidates: Iterable[str], names: Collection[str], others: Collection[str]
+) -> str | None:
+    """Return the first glob that matches all of some files and no others; None without one.
+
+    Args:
+      candidates: the globs.
+      names: the relative paths of the files, with `/` as separator.
+      others: the relative paths of other files.
+    """
+    wanted, every = set(names), {*names, *others}
+    for glob in candidates:
+        if {name for name in every if matches(name, glob)} == wanted:
+            return glob
+    return None
 
 
 def may_contain(folder: str, glob: str) -> bool:

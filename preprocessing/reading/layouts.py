@@ -397,34 +397,53 @@ def describe(layouts: Iterable[Layout]) -> list[str]:
 
 def _way(layout: Layout) -> str:
     """Return a line, such as ``JSON lines: label `stars` (1 to 5), title -, text `body` ``."""
+    fields = _fields(layout)
+    return f"{format_name(layout)}: {fields}" if fields else format_name(layout)
+
+
+def format_name(layout: Layout) -> str:
+    """Return the format of a file for a message, such as `CSV separated by tabs`.
+
+    Args:
+      layout: the layout of the file.
+    """
     if layout.format == "empty":
         return "empty"
-    format = _FORMATS[layout.format]
+    if layout.columns is None and not layout.reads_labels:
+        return "lines of text"  # without labels, fastText is plain text
+    name = _FORMATS[layout.format]
+    if layout.dialect.separator != COMMAS.separator:
+        name += f" separated by {SEPARATORS[layout.dialect.separator]}"
+    if layout.dialect.escapes:
+        name += " with backslashes before special characters"
+    if layout.format == "csv" and layout.header is None:
+        name += " without a header"
+    if layout.header_of:
+        name += f" with the header of {printable(layout.header_of)}"
+    return name
+
+
+def _fields(layout: Layout) -> str:
+    """Return the label, the title and the text of each record; empty if it has only a text."""
     scale = f"({'data.labels' if layout.label_map else layout.label_scale})"
     if layout.columns is None:
-        # Without labels, fastText is plain text.
-        return f"{format}: label {scale}" if layout.reads_labels else "lines of text"
-    if layout.dialect.separator != COMMAS.separator:
-        format += f" separated by {SEPARATORS[layout.dialect.separator]}"
-    if layout.dialect.escapes:
-        format += " with backslashes before special characters"
+        has_label = layout.reads_labels and layout.format != "empty"
+        return f"label {scale}" if has_label else ""
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
         label = f"label {scale}" if layout.reads_labels else "label (not read)"
-        return f"{format} without a header: {label}{title}, text"
-    if layout.header_of:
-        format += f" with the header of {printable(layout.header_of)}"
+        return f"{label}{title}, text"
     ways = [_columns(layout, columns) for columns in (layout.columns, *layout.alternatives)]
     # Ways that differ only in the label are one if no label is read.
-    return f"{format}: " + "; other records: ".join(dict.fromkeys(ways))
+    return "; other records: ".join(dict.fromkeys(ways))
 
 
 def _columns(layout: Layout, columns: Columns) -> str:
     """Return the columns with the scale of the label, such as ``label `stars` (1 to 5), …``."""
-    label, title, text = (f"`{name}`" if name else "-" for name in columns[:3])
+    label, title, text = (f"`{name}`" if name else "-" for name in columns.roles.values())
     scale = "data.labels" if layout.label_map else label_scale(layout, columns.label)[0]
     labels = f"label {label} ({scale}), " if layout.reads_labels else ""
-    roles = [*(column.name for column in features.further_columns()), "id"]
-    named = zip(roles, columns.further, strict=False)
+    roles = (column.name for column in features.further_columns())
+    named = [*zip(roles, columns.further, strict=False), ("id", columns.id)]
     further = "".join(f", {role} `{name}`" for role, name in named if name)
     return f"{labels}title {title}, text {text}{further}"

@@ -26,7 +26,7 @@ from preprocessing.reading.records import ReadOptions, printable
 from preprocessing.reading.shell_commands import python_command, string_literal
 
 _PARTITION = re.compile(r"([^=/]+)=([^/]*)")
-_LABELS = frozenset(label for label, _, _ in (*CONVENTIONS, *GENERAL))
+_LABELS = frozenset(names.label for names in (*CONVENTIONS, *GENERAL))
 _CERTAIN = ("label", "sentiment")
 """Names of columns that are labels, whatever the names of the folders are."""
 _EXPORT = (

@@ -54,6 +54,11 @@ class Piece(NamedTuple):
     many_blocks: bool = False
 
     @property
+    def key(self) -> tuple[str, int]:
+        """The path of the file and the number of the piece, which no other piece has."""
+        return self.path, self.number
+
+    @property
     def stored(self) -> int:
         """The (compressed) bytes of the piece."""
         return file_size(self.path) if self.end is None else self.end - self.start

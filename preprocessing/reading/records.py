@@ -42,7 +42,6 @@ _LIKELY = re.compile(
     re.IGNORECASE,
 )
 """Parts of the names of columns that may contain the labels or the texts of reviews."""
-_ID = features.Column("id", b"")
 _WRITTEN = {"nan", "null", "(null)", "[null]", "<null>", "#n/a", "#null!", "<na>", "nat", r"\n"}
 MISSING = frozenset({*_WRITTEN, "none", "nil", "na", "n/a"})
 """The words that pandas, R, databases and spreadsheets write for a missing value, in lower case. As
@@ -71,8 +70,10 @@ class Batch:
         of the record, for Parquet the number of the row.
       labels: the index of the class of each review; always 0 if labels are not read.
       texts: the text of each review, which includes the title, in UTF-8.
-      further: for each review, the values of `features.further_columns`, followed by that of
-        `ReadOptions.id` if it is set; empty if the file has no columns.
+      further: for each review, the values of `features.further_columns`; empty if there are none,
+        or the file has no columns.
+      ids: the id of each review in UTF-8; empty if `ReadOptions.id` is not set, or if the file has
+        no columns.
       rejected: the lines that cannot be used.
       neutrals: the line numbers of reviews whose label is left out.
       lost: number of bytes of the (compressed) file that cannot be read, because they are damaged,
@@ -85,6 +86,7 @@ class Batch:
     labels: list[int] = field(default_factory=list)
     texts: list[bytes] = field(default_factory=list)
     further: list[tuple[bytes | int, ...]] = field(default_factory=list)
+    ids: list[bytes] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     neutrals: list[int] = field(default_factory=list)
     lost: int = 0
@@ -103,17 +105,14 @@ class Batch:
             found[name] = [row[index] for row in self.further] or [missing] * len(self.texts)
         return found
 
-    @property
-    def ids(self) -> list[Any]:
-        """The ids of the reviews in UTF-8.
-
-        They are empty if `ReadOptions.id` is not set, or if the file has no columns.
-        """
-        number = len(features.further_columns())
-        return [row[number] for row in self.further if len(row) > number]
-
     def add(
-        self, position: int, label: int, title: str, body: str, further: Sequence[Any] = ()
+        self,
+        position: int,
+        label: int,
+        title: str,
+        body: str,
+        further: Sequence[Any] = (),
+        id: bytes | None = None,
     ) -> None:
         """Add a review, whose text is `title: body`, or the body if the title is blank.
 
@@ -126,6 +125,7 @@ class Batch:
           title: the title; empty if there is none.
           body: the text below the title.
           further: the values in the columns of `Batch.further`; None for a missing value.
+          id: the id, see `id_text`; None if ids are not read.
         """
         # Most texts begin with a letter, which saves calls.
         has_title = title and (title[0].isalnum() or not values.is_blank(title))
@@ -146,14 +146,10 @@ class Batch:
             self.labels.append(label)
             self.texts.append(data)
             if further:
-                columns = (*features.further_columns(), _ID)
-                pairs = zip(further, columns, strict=False)
-                self.further.append(
-                    tuple(
-                        _id_text(value) if of is _ID else _converted(value, of.missing)
-                        for value, of in pairs
-                    )
-                )
+                pairs = zip(further, features.further_columns(), strict=True)
+                self.further.append(tuple(_converted(value, of.missing) for value, of in pairs))
+            if id is not None:
+                self.ids.append(id)
 
     def reject(self, position: int, reason: str, value: object) -> None:
         """Reject a line with the detail `printable(value)`.
@@ -295,10 +291,13 @@ def text_problem(text: str) -> str | None:
     return None
 
 
-def _id_text(value: Any) -> bytes:
+def id_text(value: Any) -> bytes:
     """Return an id in UTF-8; it is empty only if the value is missing or empty.
 
     Lists and objects become JSON. NUL and bytes that are not UTF-8 become escapes such as `\\xfc`.
+
+    Args:
+      value: the value of the field.
     """
     text = values.as_text(value)
     if text is None:

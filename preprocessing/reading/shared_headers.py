@@ -57,8 +57,7 @@ class _Headed:
     def positions(self) -> tuple[int | None, ...]:
         """The positions of the columns that are read; None for a column that is missing."""
         names = [name.strip() for name in self.header.names]
-        read = (*self.columns[:3], *self.columns.further)
-        return tuple(names.index(name) if name else None for name in read)
+        return tuple(names.index(name) if name else None for name in self.columns.names)
 
 
 def share_headers(

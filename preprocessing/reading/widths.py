@@ -192,7 +192,7 @@ def _is_shifted(
     # A label may be any text. Then the first name is not that of a number of the row.
     numbers = [fields[0].strip() for fields in records]
     is_counted = all(map(str.isdecimal, numbers)) and len(set(numbers)) == len(numbers)
-    return is_counted and names[0] in columns[:3] and names[0] != columns.label
+    return is_counted and names[0] in columns.roles.values() and names[0] != columns.label
 
 
 def _with_command(

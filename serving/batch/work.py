@@ -254,6 +254,7 @@ class ScoreUnit(beam.DoFn):
                 labels=batch.labels[:size],
                 texts=batch.texts[:size],
                 further=batch.further[:size],
+                ids=batch.ids[:size],
             )
             for start in range(size, len(batch.texts), size):
                 here = slice(start, start + size)
@@ -262,6 +263,7 @@ class ScoreUnit(beam.DoFn):
                     batch.labels[here],
                     batch.texts[here],
                     batch.further[here],
+                    batch.ids[here],
                 )
 
     def _score(self, predict: PredictText, texts: Sequence[bytes]) -> _Columns:

@@ -17,6 +17,7 @@ from preprocessing.reading.records import (
     WRONG_TYPE,
     Batch,
     has_text,
+    id_text,
     is_missing,
     printable,
 )
@@ -48,7 +49,8 @@ class RowReader:
         self._is_ambiguous = not self._reads_labels or self._has_several_names
         self.chooser = Chooser(layout)
         self._has_others = self.chooser.has_others
-        self.names = (*columns[:3], *columns.further)
+        self._has_id = columns.id is not None
+        self.names = columns.names
         """The columns whose values `add_usual` requires; None for a column that the file lacks."""
 
     def add_usual(
@@ -65,7 +67,7 @@ class RowReader:
         Returns:
           Whether the record was added.
         """
-        label, title, text, *further = values
+        label, title, text, *further, id = values
         meaning = self._read_label(label)
         if meaning is None or not isinstance(text, str) or not text or text.isspace():
             return False
@@ -82,7 +84,7 @@ class RowReader:
             not has_text(text) or (is_missing(text, {}) and self._has_others(tuple(present)))
         ):
             return False
-        batch.add(position, meaning, title, text, further)
+        batch.add(position, meaning, title, text, further, id_text(id) if self._has_id else None)
         return True
 
     def _may_differ(
@@ -105,7 +107,9 @@ class RowReader:
           record: column -> value, for all its columns.
         """
         columns = self.chooser.columns(record)
-        label, title, text = (record.get(name) if name else None for name in columns[:3])
+        label, title, text, *further, id = (
+            record.get(name) if name else None for name in columns.names
+        )
         title = None if is_missing(title, {}) else title
         if not has_text(text):
             text = "" if is_filled(text) else text
@@ -133,8 +137,8 @@ class RowReader:
             return self._reject_type(batch, position, columns.title, title)
         if body is None:
             return self._reject_type(batch, position, columns.text, text)
-        further = [record.get(name) if name else None for name in columns.further]
-        return batch.add(position, meaning, title_text, body, further)
+        id_bytes = id_text(id) if self._has_id else None
+        return batch.add(position, meaning, title_text, body, further, id_bytes)
 
     def _reject_empty(self, batch: Batch, position: int, columns: Columns, label: object) -> None:
         """Reject a record without a title and a text, whose label may be the whole of a review."""

@@ -104,7 +104,7 @@ def _by_name(names: list[str], fields: list[str]) -> dict[str, str]:
 def _names(layout: Layout) -> list[str]:
     """Return the names of the fields of each record."""
     columns = layout.columns or HEADERLESS
-    return [name.strip() for name in layout.header or columns[:3] if name is not None]
+    return [name.strip() for name in layout.header or columns.roles.values() if name is not None]
 
 
 class _Header:
