@@ -71,7 +71,7 @@ def _execute(
         from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
     if TRACKING in os.environ:
-        from components.run_report.tracking import check_client
+        from components.run_report.mlflow_connection import check_client
 
         check_client()
     if COMPONENT_FILE in os.environ:

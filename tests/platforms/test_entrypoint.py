@@ -16,7 +16,7 @@ from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from cli.init import create_project
 from components.properties import COMPONENT_FILE, TRACKING
 from components.review_example_gen.inputs import Options
-from components.run_report import tracking
+from components.run_report import mlflow_connection, tracking
 from components.run_report.tracking import TrackingServer
 from core.errors import InputError
 from pipeline.project import component_files
@@ -226,7 +226,7 @@ def test_the_failure_of_a_component_without_outputs_keeps_its_cause(
 ):
     tracked = TrackingServer("http://mlflow:5000", str(tmp_path), "reviews", {})
     monkeypatch.setenv(TRACKING, tracked.to_json())
-    monkeypatch.setattr(tracking, "check_client", lambda: None)
+    monkeypatch.setattr(mlflow_connection, "check_client", lambda: None)
     # MLflow fails too, with any error.
     track = Mock(side_effect=OSError("the disk is full"))
     monkeypatch.setattr(tracking, "track", track)
