@@ -21,7 +21,9 @@ from components.run_report.tracking import TrackingServer
 from core.errors import InputError
 from pipeline.project import component_files
 from platforms import entrypoint
-from platforms.entrypoint import correct_inputs, main, write_properties
+from platforms import executor_input as launcher
+from platforms.entrypoint import main
+from platforms.executor_input import correct_inputs, write_properties
 from preprocessing.labels import SENTIMENT, write_labels
 from tests import examples
 from tests.checkout import CHECKOUT
@@ -156,7 +158,7 @@ def run_main(monkeypatch, step, folder="/x"):
     monkeypatch.setattr(kubeflow_v2_run_executor, "main", step)
     if folder.startswith("gs://"):
         # TensorFlow does not know the bucket on loopback.
-        monkeypatch.setattr(entrypoint, "_properties", lambda uri: {})
+        monkeypatch.setattr(launcher, "_properties", lambda uri: {})
         monkeypatch.setattr(entrypoint, "write_properties", lambda executor_input: None)
     return call("some.Executor", executor_input(folder, {}), "--direct_num_workers=2")
 
