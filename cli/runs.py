@@ -20,20 +20,6 @@ app = typer.Typer()
 _runs = typer.Typer(name="runs")
 app.add_typer(_runs)
 
-_COLUMNS = (
-    "run",
-    "started",
-    "data",
-    "span",
-    "model",
-    "strategy",
-    "seconds",
-    "classes",
-    "accuracy",
-    "macro F1",
-    "alarm",
-    "result",
-)
 _PAGE = ("<!doctype html>", "a page in HTML")
 """The beginning and the kind of the files that an output may replace."""
 _OF_CLASSES = ("classes", "macro F1")
@@ -190,11 +176,11 @@ def _columns(found: Sequence[Run]) -> list[str]:
         hidden += _OF_CLASSES
     if not any(run.span for run in found):
         hidden += _OF_SPANS
-    return [name for name in _COLUMNS if name not in hidden]
+    return [name for name in _values(found[0]) if name not in hidden]
 
 
 def _values(run: Run) -> dict[str, Any]:
-    """Return column of the table -> value for a run, in the order of `_COLUMNS`; None: unknown."""
+    """Return column of the table -> value for a run, in the order of the table; None: unknown."""
     from components.run_report.history import recorded_decision
     from platforms.local.runs import setting
 

@@ -20,7 +20,8 @@ from components.properties import CODE_KEY, RUN_PARAMETERS
 from components.pusher import VersionPusher
 from components.review_example_gen.component import ReviewExampleGen
 from components.run_report.component import RunReport
-from components.run_report.tracking import COMMIT, PLATFORM, TrackingServer, check_client
+from components.run_report.mlflow_connection import check_client
+from components.run_report.tracking import COMMIT, PLATFORM, TrackingServer
 from components.schema_gen import SCHEMA, SchemaGen
 from components.serving_check.component import ServingCheck
 from components.statistics_gen import StatisticsGen

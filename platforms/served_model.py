@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from components.destination import PushedModel
-from components.run_report import mlflow_run, tracking
+from components.run_report import mlflow_run, unsent
+from components.run_report.mlflow_connection import connected
 from core.errors import ConfigError, InputError, ServerError, UserError
 from pipeline.config import PipelineConfig
 from pipeline.pipeline import make_tracking
@@ -59,9 +60,9 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
         raise ConfigError("tracking.mlflow: not set; set the URI of a tracking server")
     with opened_destination(config) as destination:
         served = destination.served()
-    with tracking.connected(sent_to.uri) as client:
+    with connected(sent_to.uri) as client:
         failed = 0
-        for run_id, problem in tracking.send_unsent(client, sent_to.unsent):
+        for run_id, problem in unsent.send_unsent(client, sent_to.unsent):
             yield f"not sent: {problem}" if problem else f"sent {run_id} to {sent_to.uri}"
             failed += bool(problem)
         if served:
@@ -81,7 +82,7 @@ def _move_champion(config: PipelineConfig, served: PushedModel) -> Iterator[str]
         return
     alias = mlflow_run.CHAMPION
     try:
-        with tracking.connected(config.tracking.mlflow) as client:
+        with connected(config.tracking.mlflow) as client:
             moved = mlflow_run.move_champion(client, config.name, served.content)
     except ServerError as error:
         yield f"{error}; `amazon-reviews runs --send` moves the alias {alias}"

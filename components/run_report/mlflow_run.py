@@ -85,7 +85,7 @@ def send(client: MlflowClient, record: Record) -> str:
     the platform has opened stays open, because the platform closes it.
 
     Args:
-      client: a client of `tracking.connected`.
+      client: a client of `mlflow_connection.connected`.
       record: the run.
 
     Raises:
@@ -177,7 +177,7 @@ def registered(client: MlflowClient, name: str) -> dict[str, ModelVersion]:
     """Return the `identity` of each registered model -> its oldest version.
 
     Args:
-      client: a client of `tracking.connected`.
+      client: a client of `mlflow_connection.connected`.
       name: the name of the registered model.
 
     Raises:
@@ -195,7 +195,7 @@ def move_champion(client: MlflowClient, name: str, served: str) -> str:
     If the served model is not registered, the alias is removed.
 
     Args:
-      client: a client of `tracking.connected`.
+      client: a client of `mlflow_connection.connected`.
       name: the name of the registered model.
       served: the `identity` of the served model.
 

@@ -6,6 +6,7 @@ import math
 import re
 
 from components.line_counts import DUPLICATE
+from components.serving_check.results import GOLDEN
 from preprocessing import features
 from preprocessing.reading import records
 
@@ -36,7 +37,6 @@ _CHECKS = {
     "evaluation_difference": "difference from the evaluation",
 }
 """Result of the serving check -> words."""
-_GOLDEN = "golden_"
 _UNITS = {"reviews/s": "a second", "texts/s": "a second"}
 
 
@@ -54,14 +54,14 @@ def slice_name(feature: str, value: str) -> str:
 
 def check_name(name: str) -> str:
     """Return the name of a result of the serving check in words; classes keep their names."""
-    if name.startswith(_GOLDEN):
-        return f"golden sentences of {name.removeprefix(_GOLDEN)}"
+    if name.startswith(GOLDEN):
+        return f"golden sentences of {name.removeprefix(GOLDEN)}"
     return _CHECKS.get(name, name.replace("_", " "))
 
 
 def has_golden(names: list[str]) -> bool:
     """Return whether results of the serving check with these names have golden sentences."""
-    return any(name.startswith(_GOLDEN) for name in names)
+    return any(name.startswith(GOLDEN) for name in names)
 
 
 def unit(name: str) -> str:

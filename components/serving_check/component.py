@@ -36,7 +36,13 @@ from components.serving_check.candidate import (
 )
 from components.serving_check.golden import Golden, Sentence
 from components.serving_check.known_words import why_not_applied
-from components.serving_check.results import CheckResults, GoldenMistake, Result, write_check
+from components.serving_check.results import (
+    GOLDEN,
+    CheckResults,
+    GoldenMistake,
+    Result,
+    write_check,
+)
 from components.serving_check.thresholds import Thresholds
 from examples.tfrecords import read_sample
 from preprocessing.labels import SENTIMENT, Labels, read_labels
@@ -310,5 +316,5 @@ def _golden(
         # With a minimum of 0 every model passes, and the report shows no threshold.
         is_passed = right / count >= minimum
         yield _result(
-            f"golden_{label}", right / count, minimum or None, cause="" if is_passed else cause
+            f"{GOLDEN}{label}", right / count, minimum or None, cause="" if is_passed else cause
         )

@@ -12,6 +12,8 @@ from tfx.dsl.io import fileio
 
 CHECK_FILE = "check.json"
 """The file of a blessing with all results."""
+GOLDEN = "golden_"
+"""The beginning of the name of a result of golden sentences; the class follows."""
 
 
 @dataclass(frozen=True)

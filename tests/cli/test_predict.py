@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from cli import predict
+from cli import scoring
 from core import progress
 
 
@@ -12,7 +12,7 @@ def shown(is_terminal):
     """Return what the bar prints while two units of work are half done."""
     printed, handlers = io.StringIO(), len(progress.LOGGER.handlers)
     console = Console(file=printed, force_terminal=is_terminal, width=100)
-    with predict.ShownProgress(console.status("inspecting the input"), "review"):
+    with scoring.ShownProgress(console.status("inspecting the input"), "review"):
         progress.report("bytes", 0, 1000)
         for source, reviews, size in (("0", 1200, 300), ("1", 34, 100), ("1", 45, 200)):
             progress.report("reviews", reviews, source=source)
@@ -23,7 +23,7 @@ def shown(is_terminal):
 
 
 def test_the_line_adds_up_the_reviews_and_bytes_of_all_units(monkeypatch):
-    monkeypatch.setattr(predict, "_SECONDS_BETWEEN_LINES", 0)
+    monkeypatch.setattr(scoring, "_SECONDS_BETWEEN_LINES", 0)
     assert "1,245 reviews, 50%" in shown(is_terminal=True)
     # No line has the reviews of a batch without its bytes.
     lines = ["0 reviews, 0%", "1,200 reviews, 30%", "1,234 reviews, 40%", "1,245 reviews, 50%"]

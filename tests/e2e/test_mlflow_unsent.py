@@ -30,7 +30,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch):
-    # `tracking.connected` sets variables.
+    # `connected` sets variables.
     monkeypatch.setattr(os, "environ", os.environ.copy())
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "0")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_JITTER", "0")
@@ -173,13 +173,14 @@ def test_a_damaged_run_is_kept_and_named_and_the_later_ones_are_sent(place):
 def test_two_senders_at_once_send_each_run_once(place, monkeypatch, locked):
     import mlflow
 
-    from components.run_report import tracking
+    from components.run_report import unsent
+    from components.run_report.mlflow_connection import connected
 
     place.add("A")
     place.add("B", pushes=False)
     if not locked:
         # Both processes create each run at the same moment.
-        monkeypatch.setattr(tracking, "_sole_sender", lambda _: contextlib.nullcontext())
+        monkeypatch.setattr(unsent, "_sole_sender", lambda _: contextlib.nullcontext())
         meet = threading.Barrier(2)
         create = mlflow.MlflowClient.create_run
 
@@ -192,9 +193,9 @@ def test_two_senders_at_once_send_each_run_once(place, monkeypatch, locked):
     ends = []
 
     def send(client):
-        ends.extend(tracking.send_unsent(client, str(place.unsent)))
+        ends.extend(unsent.send_unsent(client, str(place.unsent)))
 
-    with tracking.connected(place.server.uri) as client:
+    with connected(place.server.uri) as client:
         senders = [in_background(lambda: send(client)) for _ in range(2)]
         for thread, _ in senders:
             thread.join()

@@ -16,12 +16,14 @@ from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from cli.init import create_project
 from components.properties import COMPONENT_FILE, TRACKING
 from components.review_example_gen.inputs import Options
-from components.run_report import tracking
+from components.run_report import mlflow_connection, tracking
 from components.run_report.tracking import TrackingServer
 from core.errors import InputError
 from pipeline.project import component_files
 from platforms import entrypoint
-from platforms.entrypoint import correct_inputs, main, write_properties
+from platforms import executor_input as launcher
+from platforms.entrypoint import main
+from platforms.executor_input import correct_inputs, write_properties
 from preprocessing.labels import SENTIMENT, write_labels
 from tests import examples
 from tests.checkout import CHECKOUT
@@ -156,7 +158,7 @@ def run_main(monkeypatch, step, folder="/x"):
     monkeypatch.setattr(kubeflow_v2_run_executor, "main", step)
     if folder.startswith("gs://"):
         # TensorFlow does not know the bucket on loopback.
-        monkeypatch.setattr(entrypoint, "_properties", lambda uri: {})
+        monkeypatch.setattr(launcher, "_properties", lambda uri: {})
         monkeypatch.setattr(entrypoint, "write_properties", lambda executor_input: None)
     return call("some.Executor", executor_input(folder, {}), "--direct_num_workers=2")
 
@@ -226,7 +228,7 @@ def test_the_failure_of_a_component_without_outputs_keeps_its_cause(
 ):
     tracked = TrackingServer("http://mlflow:5000", str(tmp_path), "reviews", {})
     monkeypatch.setenv(TRACKING, tracked.to_json())
-    monkeypatch.setattr(tracking, "check_client", lambda: None)
+    monkeypatch.setattr(mlflow_connection, "check_client", lambda: None)
     # MLflow fails too, with any error.
     track = Mock(side_effect=OSError("the disk is full"))
     monkeypatch.setattr(tracking, "track", track)

@@ -11,8 +11,9 @@ import requests
 import tensorflow as tf
 
 from components.run_report.content import collect
+from components.run_report.mlflow_connection import connected
 from components.run_report.mlflow_run import Record
-from components.run_report.tracking import _keep, _read, connected
+from components.run_report.unsent import keep, read_kept
 from core.errors import ServerError
 from tests.components.run_report.artifacts import write_run
 from tests.outcomes import OUTCOME
@@ -24,9 +25,9 @@ def test_a_kept_run_has_its_outcome(tmp_path, outcome):
     run = dataclasses.replace(written, outcome=outcome, pushed_to="", span="2026-11-28")
     unsent = tmp_path / "unsent"
     unsent.mkdir()
-    _keep(str(unsent), Record(collect(run), {"platform": "local"}, ""))
+    keep(str(unsent), Record(collect(run), {"platform": "local"}, ""))
     [file] = unsent.glob("*.json")
-    found = _read(str(file))
+    found = read_kept(str(file))
     assert found.content.run.outcome == outcome
     assert found.content.run.steps == run.steps
     assert found.content.run.span == run.span
