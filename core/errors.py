@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 
 from core import exit_codes
 
@@ -86,6 +87,17 @@ def cause(error: BaseException) -> str:
     # A line such as "Pipeline has validations errors:" contains no error itself.
     shown = messages[:2] if messages[0].endswith(":") else messages[:1]
     return f"{type(error).__name__}: {' '.join(shown)}"
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, and then those that caused it or during whose handling it was raised.
+
+    Args:
+      error: the error; None: nothing is yielded.
+    """
+    while error is not None:
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def storage_errors() -> tuple[type[Exception], ...]:

@@ -44,6 +44,7 @@ from core.errors import (
     ServerError,
     UserError,
     cause,
+    chain,
     storage_errors,
 )
 from core.files import lock_file
@@ -344,21 +345,13 @@ def _does_not_respond(error: BaseException) -> bool:
     import requests
 
     of_requests = (requests.ConnectionError, requests.Timeout)
-    return any(isinstance(each, of_requests) for each in _chain(error))
+    return any(isinstance(each, of_requests) for each in chain(error))
 
 
 def _root(error: BaseException) -> BaseException:
     """Return the first error of a chain, such as that of the socket."""
-    *_, root = _chain(error)
+    *_, root = chain(error)
     return root
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, and those during whose handling it was raised."""
-    found: BaseException | None = error
-    while found is not None:
-        yield found
-        found = found.__cause__ or found.__context__
 
 
 def _is_of_a_file(error: Exception) -> bool:

@@ -11,8 +11,8 @@ import re
 import signal
 import threading
 import traceback
-from collections.abc import Iterator
 
+from core.errors import chain
 from trainer_module.cluster.tf_config import Cluster
 
 LOST_PEER = 138
@@ -48,7 +48,7 @@ def is_lost_peer(error: BaseException, cluster: Cluster | None) -> bool:
       error: the error of the training. Its causes are inspected too.
       cluster: the cluster of this process; None: it trains alone, and no process can be gone.
     """
-    return cluster is not None and any(_indicates_loss(each, cluster) for each in _chain(error))
+    return cluster is not None and any(_indicates_loss(each, cluster) for each in chain(error))
 
 
 def _indicates_loss(error: BaseException, cluster: Cluster) -> bool:
@@ -64,12 +64,6 @@ def _indicates_loss(error: BaseException, cluster: Cluster) -> bool:
     # peer indicates the cause. Under parameter servers a worker does not end after an error, so the
     # exit code of the coordinator must indicate it.
     return _REMOTE in message and not cluster.has_parameter_servers
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def is_self_explanatory(error: BaseException) -> bool:
