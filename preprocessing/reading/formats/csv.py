@@ -225,8 +225,10 @@ class _Parser:
           fields: its fields.
         """
         header = self._header
-        # The last field of most reviews is too long for a header, so few records are inspected.
-        is_usual = len(fields) == len(header.names) and len(fields[-1]) > header.longest
+        # Most reviews have a field that is too long for a header, so few records are inspected.
+        is_usual = len(fields) == len(header.names) and (
+            len(fields[-1]) > header.longest or max(map(len, fields)) > header.longest
+        )
         if (not is_usual or self._is_under_header) and self._take(batch, position, fields):
             return
         if self._has_breaks:
@@ -248,7 +250,7 @@ class _Parser:
             batch.reject(position, NO_TEXT, blank)
         elif (len(fields) == 1 or not fields[-1]) and _is_sep_line(fields, self._dialect):
             batch.reject(position, REPEATED_HEADER, "the line sep= of a file again")
-        elif len(fields[-1]) <= self._header.longest and self._header.take(fields):
+        elif self._header.take(fields):
             self._pick = _picker(self._header.names, self._reader)
             # A single column may have a text of dashes.
             self._is_under_header = len(self._header.names) > 1
