@@ -18,7 +18,12 @@ from tfx.utils import io_utils
 
 from components.artifacts import CheckedData
 from components.evaluator.thresholds import check_names
-from components.line_counts import TWO_CLASSES_REMEDY, class_problem, repetition_problem
+from components.line_counts import (
+    TWO_CLASSES_REMEDY,
+    class_problem,
+    present_classes,
+    repetition_problem,
+)
 from core.errors import InputError, write_again
 from preprocessing import features
 from preprocessing.labels import Labels, read_labels
@@ -64,7 +69,7 @@ def DataGate(
         found += read_anomalies(anomalies.uri, split)
         counts = class_counts(statistics.uri, split, labels)
         found += filter(None, [class_problem(split, counts, labels.noun)])
-        lacks_classes = lacks_classes or sum(count > 0 for count in counts.values()) < 2
+        lacks_classes = lacks_classes or len(present_classes(counts)) < 2
     if found:
         if repetition := _repetition(statistics.uri, splits):
             found.append(repetition)

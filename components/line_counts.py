@@ -198,6 +198,15 @@ def joined_lines(lines: Iterable[RejectedLine]) -> str:
     return "; ".join(f"{line.file_position()} {line.reason} ({line.detail})" for line in lines)
 
 
+def present_classes(counts: Mapping[str, float]) -> list[str]:
+    """Return the classes that have an Example. Each split requires two or more.
+
+    Args:
+      counts: name of a class -> number of its Examples.
+    """
+    return [name for name, count in counts.items() if count]
+
+
 def class_problem(split: str, counts: Mapping[str, float], noun: str) -> str | None:
     """Return the problem of a split in which all Examples have one class, or None.
 
@@ -206,7 +215,7 @@ def class_problem(split: str, counts: Mapping[str, float], noun: str) -> str | N
       counts: name of a class -> number of its Examples.
       noun: the word for a text, see `Labels.noun`.
     """
-    classes = [name for name, count in counts.items() if count]
+    classes = present_classes(counts)
     return f"{split}: every {noun} is {classes[0]}" if len(classes) == 1 else None
 
 

@@ -10,13 +10,11 @@ from components.review_example_gen.spans import Input, find_input, left_out
 from pipeline.config import PipelineConfig
 from pipeline.label_setting import task_options
 from pipeline.nodes import EXAMPLE_GEN
-from preprocessing.reading.files import fingerprint
+from preprocessing.reading.files import ALL, fingerprint
 from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.records import ReadOptions
 from preprocessing.reading.span_pattern import parse_pattern
 
-_ALL = "all"
-"""The group of all files, if the settings name no split."""
 _SAMPLE_FILES = {"reviews": "reviews.ft.txt", "stars": "stars.csv"}
 """Value of `data.sample` -> its file in `sample_data`."""
 
@@ -130,6 +128,6 @@ def span_cache(config: PipelineConfig, node: str) -> str:
 def _patterns(config: PipelineConfig) -> dict[str, str]:
     """Return group -> glob below the input folder."""
     if config.data.input_base is None:
-        return {_ALL: _SAMPLE_FILES[config.data.sample]}
+        return {ALL: _SAMPLE_FILES[config.data.sample]}
     named = {str(split): glob for split, glob in config.data.splits.items()}
-    return named or {_ALL: EVERYTHING}
+    return named or {ALL: EVERYTHING}

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from components.line_counts import DUPLICATE, LineCounts
 from core.errors import InputError
 from preprocessing.reading.files import (
+    ALL,
     NoFilesError,
     SourceFile,
     find_file,
@@ -232,7 +233,7 @@ def _files(spans: Sequence[Span], patterns: Mapping[str, str]) -> list[SourceFil
     files: list[SourceFile] = []
     for span in spans:
         try:
-            file = find_file(span.path) if list(patterns) == ["all"] else None
+            file = find_file(span.path) if list(patterns) == [ALL] else None
             found = [file] if file else find_sources(span.path, patterns)
         except NoFilesError as error:
             raise InputError(

@@ -14,7 +14,7 @@ from pipeline.data_convert.changes import Change
 from pipeline.data_convert.convert import LOOK, Converter, Output
 from pipeline.data_convert.names import SUFFIX
 from preprocessing.reading import globs
-from preprocessing.reading.files import SourceFile, relative_path
+from preprocessing.reading.files import ALL, SourceFile, relative_path
 from preprocessing.reading.listing import joined
 from preprocessing.reading.span_pattern import parse_pattern
 
@@ -50,7 +50,7 @@ class Converted:
         self.errors = {one.file.path: InputError(one.error) for one in self.outputs if one.error}
         self.partial = {one.file.path for one in self.outputs if not one.is_all}
         self._by_path = {one.file.path: one for one in self.outputs}
-        is_one = len(files) == 1 and files[0].group != "all"
+        is_one = len(files) == 1 and files[0].group != ALL
         self._source = files[0].path if is_one else base
         self.folder = base
         if self.changed:

@@ -15,6 +15,7 @@ from components.line_counts import (
     RejectedLine,
     class_problem,
     joined_lines,
+    present_classes,
     repetition_problem,
 )
 from components.review_example_gen.acceptance import check_counts
@@ -229,7 +230,7 @@ def _check_splits(reading: Reading, attempt: Attempt) -> None:
     found = []
     for split, numbers in reading.examples_of.items():
         counts = {name: numbers[label] for label, name in enumerate(attempt.names)}
-        if not any(counts.values()):
+        if not present_classes(counts):
             found.append(f"{split} has no line")
         found += filter(None, [class_problem(split, counts, noun)])
     if found:

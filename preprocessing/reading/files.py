@@ -7,6 +7,7 @@ by Beam's FileSystems, because their import takes seconds.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
 import json
@@ -28,6 +29,8 @@ HELD_OUT = {"eval": 1, "test": 2}
 """Held-out split -> priority. A text in the files of several splits belongs to the split with the
 highest priority."""
 
+ALL = "all"
+"""The group of all files of an input whose settings name no split."""
 FILES_AT_ONCE = 16
 """Files that are opened at the same time. Opening a remote file takes tens of milliseconds."""
 _ANNEX = "/.git/annex/objects/"
@@ -49,7 +52,7 @@ class SourceFile(NamedTuple):
     path: str  # local or gs://
     size: int  # in bytes, as it is stored
     modified: float = 0  # in seconds since 1970; 0: unknown, or a local file
-    group: str = "all"  # `train`, `eval`, `test` or `all`
+    group: str = ALL  # `train`, `eval`, `test` or ALL
     span: str = ""  # the name of its span in a window of several spans
 
 
@@ -123,7 +126,26 @@ def _content_key(file: SourceFile) -> str | float:
         return stream_sha256(stream)
 
 
-def cannot_be_listed(base: str, error: Exception) -> str:
+@contextlib.contextmanager
+def report_unlisted(base: str, setting: str = "") -> Iterator[None]:
+    """Raise an error for a user if the context fails because a folder or prefix cannot be listed.
+
+    Args:
+      base: the folder or prefix.
+      setting: the beginning of the message.
+
+    Raises:
+      InputError: the context failed. An InputError of the context passes through.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # every cloud client has exceptions of its own
+        raise InputError(f"{setting}{_cannot_be_listed(base, error)}") from error
+
+
+def _cannot_be_listed(base: str, error: Exception) -> str:
     """Return the message for a folder or prefix that cannot be listed.
 
     Args:
@@ -202,10 +224,8 @@ def find_file(path: str) -> SourceFile | None:
         return SourceFile(path, os.path.getsize(path)) if os.path.isfile(path) else None
     from apache_beam.io.filesystems import FileSystems
 
-    try:
+    with report_unlisted(path):
         [result] = FileSystems.match([glob.escape(path)])
-    except Exception as error:  # every cloud client has exceptions of its own
-        raise InputError(cannot_be_listed(path, error)) from error
     return next(map(source_of, result.metadata_list), None)
 
 
@@ -281,14 +301,10 @@ def match_files(base: str, pattern: str) -> list[SourceFile]:
     folder = base.rstrip("/") or "/"
     pattern = globs.normal(relative_path(folder, pattern))
     list_files = _remote_files if is_url(folder) else _local_files
-    try:
+    with report_unlisted(base):
         found, listed = list_files(folder, pattern)
         if not found:
             found, listed = list_files(folder, globs.inside(pattern))
-    except InputError:
-        raise
-    except Exception as error:  # every cloud client has exceptions of its own
-        raise InputError(cannot_be_listed(base, error)) from error
     named = os.path.join(folder, pattern) if globs.is_literal(pattern) else None
     tables.refuse_tables((file.path for file in found if file.path != named), listed)
     return found
@@ -311,10 +327,8 @@ def find_left_out(base: str, patterns: Iterable[str]) -> list[str]:
     matched: set[str] = set()
     for pattern in patterns:
         glob_of_files = globs.normal(relative_path(folder, pattern))
-        try:
+        with report_unlisted(base):
             listed = list(_relative_paths(folder, glob_of_files))
-        except Exception as error:  # every cloud client has exceptions of its own
-            raise InputError(cannot_be_listed(base, error)) from error
         here = {each for each in listed if globs.matches(each, glob_of_files)}
         if not here:
             glob_of_files = globs.inside(glob_of_files)

@@ -6,9 +6,8 @@ import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from core.errors import InputError
 from core.storage import is_url
-from preprocessing.reading.files import cannot_be_listed
+from preprocessing.reading.files import report_unlisted
 
 
 def list_below(
@@ -24,10 +23,8 @@ def list_below(
     Raises:
       InputError: the folder or prefix, or a subfolder of interest, cannot be listed.
     """
-    try:
+    with report_unlisted(base, "data.input_base: "):
         yield from (_remote_names if is_url(base) else _local_names)(base, depth, may_contain)
-    except Exception as error:  # every cloud client has exceptions of its own
-        raise InputError(f"data.input_base: {cannot_be_listed(base, error)}") from error
 
 
 def _local_names(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.errors import InputError, cause, write_again
+from core.errors import InputError, cause, chain, write_again
 
 SEVERAL_ROOTS = """Graph execution error:
 
@@ -54,3 +54,12 @@ def test_the_cause_of_an_error_is_its_message_in_one_line(error, line):
 
 def test_the_remedy_for_a_lost_output_names_the_setting_and_the_output():
     assert write_again("it") == "run once with --set cache=false to write it again"
+
+
+def test_a_chain_has_the_causes_of_an_error_up_to_one_that_hides_its_own():
+    first, second, third = OSError("socket"), ConnectionError("request"), RuntimeError("run")
+    third.__cause__, second.__context__ = second, first
+    assert list(chain(third)) == [third, second, first]
+    second.__suppress_context__ = True  # as `raise ... from None` does
+    assert list(chain(third)) == [third, second]
+    assert list(chain(None)) == []

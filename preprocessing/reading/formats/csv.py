@@ -174,6 +174,106 @@ def _picker(names: list[str], reader: RowReader) -> itemgetter[Any]:
     )
 
 
+class _Parser:
+    """A parser of the records of a file, one after the other.
+
+    Args:
+      layout: the layout of the file.
+      lines: the lines of the file.
+    """
+
+    def __init__(self, layout: Layout, lines: RecordLines) -> None:
+        self._lines = lines
+        self._dialect = layout.dialect
+        self._header = _Header(layout)
+        self._reader = RowReader(layout)
+        self._pick = _picker(self._header.names, self._reader)
+        # Whether the next header is that of the file.
+        self._is_first = layout.header is not None and not layout.header_of
+        self._is_under_header = False
+        self._has_breaks = _has_breaks(layout) and not layout.dialect.escapes
+        self._reads_labels = layout.reads_labels
+        self._labels = LabelReader(replace(layout, collected=None))
+        # With other tasks than sentiment a file is read twice, at first without the meaning of
+        # labels.
+        is_first_pass = layout.collected is not None and layout.label_scale == WORDS
+        self._has_scale = layout.reads_labels and not layout.label_map and not is_first_pass
+        self._earlier: set[str] = set()  # the labels of the records so far, as in the file
+
+    def is_review(self, fields: list[str]) -> bool:
+        """Return whether the fields of a line are a review, see the docstring of the module."""
+        if len(fields) != len(self._header.names):
+            return False
+        # A line of a text may begin with a number and a comma, but a blank follows it.
+        if not self._dialect.skips_blanks and any(field[:1].isspace() for field in fields):
+            return False
+        label, _, text, *_ = self._pick([*fields, ""])
+        if not text.strip():
+            return False
+        if self._has_scale:
+            return self._labels.read(label) is not None
+        if label:
+            return label in self._earlier
+        return not self._reads_labels and len(fields) >= _LEAST_FIELDS
+
+    def add(self, batch: Batch, position: int, fields: list[str]) -> None:
+        """Add a record to a batch, as a review or as a rejected line.
+
+        Args:
+          batch: the batch.
+          position: the number of the first line of the record, from 1.
+          fields: its fields.
+        """
+        header = self._header
+        # Most reviews have a field that is too long for a header, so few records are inspected.
+        is_usual = len(fields) == len(header.names) and (
+            len(fields[-1]) > header.longest or max(map(len, fields)) > header.longest
+        )
+        if (not is_usual or self._is_under_header) and self._take(batch, position, fields):
+            return
+        if self._has_breaks:
+            fields = [field.replace(r"\n", "\n") for field in fields]
+        values = self._pick([*fields, ""])
+        if not self._has_scale and len(self._earlier) < _MOST_LABELS:
+            self._earlier.add(values[0])
+        if not self._reader.add_usual(batch, position, values, header.names):
+            self._reader.add(batch, position, _by_name(header.names, fields))
+
+    def _take(self, batch: Batch, position: int, fields: list[str]) -> bool:
+        """Return whether a record is none of a review, such as a header; if so, reject it."""
+        is_under_header, self._is_under_header = self._is_under_header, False
+        width = len(self._header.names)
+        if is_under_header and _RULE.fullmatch("".join(fields)):
+            batch.reject(position, REPEATED_HEADER, "a line of dashes under a header")
+        elif not any(fields):
+            blank = "a blank line" if not fields else "an empty record"
+            batch.reject(position, NO_TEXT, blank)
+        elif (len(fields) == 1 or not fields[-1]) and _is_sep_line(fields, self._dialect):
+            batch.reject(position, REPEATED_HEADER, "the line sep= of a file again")
+        elif self._header.take(fields):
+            self._pick = _picker(self._header.names, self._reader)
+            # A single column may have a text of dashes.
+            self._is_under_header = len(self._header.names) > 1
+            if not self._is_first:
+                batch.reject(position, REPEATED_HEADER, "the header of a file again")
+            self._is_first = False
+        elif len(fields) != width:
+            shown = [field[:60] for field in fields[:3]]
+            detail = f"{len(fields)} fields instead of {width}: {shown}"
+            if any(map(_RETURN.search, fields)):
+                detail = f"{RETURNS}, and {detail}"
+                self._lines.lost += sum(len(field.encode("utf-8", "replace")) for field in fields)
+            batch.reject(position, BROKEN_CSV, detail)
+        else:
+            return False
+        return True
+
+
+def _has_breaks(layout: Layout) -> bool:
+    """Return whether a backslash and an `n` are a line break, as in files of the polarity set."""
+    return layout.header is None and layout.dialect.separator == ","
+
+
 def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     """Yield the records of a CSV file; the position of a record is that of its first line.
 
@@ -185,42 +285,13 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
       stream: the content of the file.
       layout: the layout of the file.
     """
-    header = _Header(layout)
-    reader = RowReader(layout)
-    pick = _picker(header.names, reader)
-    # Whether the next header is that of the file.
-    is_first = layout.header is not None and not layout.header_of
     dialect = layout.dialect
-    # The files of the polarity set have a backslash and an `n` in place of a line break.
-    escaped = layout.header is None and dialect.separator == ","
-    if escaped and dialect.escapes:
+    if _has_breaks(layout) and dialect.escapes:
         # Two backslashes and an `n` are no line break there.
         dialect = dialect._replace(escapes=f"{dialect.escapes}n")
-        escaped = False
-    is_under_header = False
     lines = RecordLines(stream, dialect)
-    labels = LabelReader(replace(layout, collected=None))
-    # With other tasks than sentiment a file is read twice, at first without the meaning of labels.
-    is_first_pass = layout.collected is not None and layout.label_scale == WORDS
-    has_scale = layout.reads_labels and not layout.label_map and not is_first_pass
-    earlier: set[str] = set()  # the labels of the records so far, in the spelling of the file
-
-    def is_review(fields: list[str]) -> bool:
-        if len(fields) != len(header.names):
-            return False
-        # A line of a text may begin with a number and a comma, but a blank follows it.
-        if not dialect.skips_blanks and any(field[:1].isspace() for field in fields):
-            return False
-        label, _, text, *_ = pick([*fields, ""])
-        if not text.strip():
-            return False
-        if has_scale:
-            return labels.read(label) is not None
-        if label:
-            return label in earlier
-        return not layout.reads_labels and len(fields) >= _LEAST_FIELDS
-
-    records = records_of(lines, dialect, is_review)
+    parser = _Parser(layout, lines)
+    records = records_of(lines, dialect, parser.is_review)
     lost = 0
     for first in records:
         batch = Batch()
@@ -228,40 +299,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
         for record in chain([first], islice(records, _RECORDS - 1)):
             if isinstance(record, Rejected):
                 batch.rejected.append(record)
-                continue
-            position, fields = record
-            if is_under_header:
-                is_under_header = False
-                if _RULE.fullmatch("".join(fields)):
-                    batch.reject(position, REPEATED_HEADER, "a line of dashes under a header")
-                    continue
-            if not any(fields):
-                blank = "a blank line" if not fields else "an empty record"
-                batch.reject(position, NO_TEXT, blank)
-            elif (len(fields) == 1 or not fields[-1]) and _is_sep_line(fields, dialect):
-                batch.reject(position, REPEATED_HEADER, "the line sep= of a file again")
-            # The last field of most reviews is too long for a header, so few reviews are inspected.
-            elif len(fields[-1]) <= header.longest and header.take(fields):
-                pick = _picker(header.names, reader)
-                # A single column may have a text of dashes.
-                is_under_header = len(header.names) > 1
-                if not is_first:
-                    batch.reject(position, REPEATED_HEADER, "the header of a file again")
-                is_first = False
-            elif len(fields) != len(header.names):
-                shown = [field[:60] for field in fields[:3]]
-                detail = f"{len(fields)} fields instead of {len(header.names)}: {shown}"
-                if any(map(_RETURN.search, fields)):
-                    detail = f"{RETURNS}, and {detail}"
-                    lines.lost += sum(len(field.encode("utf-8", "replace")) for field in fields)
-                batch.reject(position, BROKEN_CSV, detail)
             else:
-                if escaped:
-                    fields = [field.replace(r"\n", "\n") for field in fields]
-                values = pick([*fields, ""])
-                if not has_scale and len(earlier) < _MOST_LABELS:
-                    earlier.add(values[0])
-                if not reader.add_usual(batch, position, values, header.names):
-                    reader.add(batch, position, _by_name(header.names, fields))
+                parser.add(batch, *record)
         batch.lost, lost = lines.lost - lost, lines.lost
         yield batch

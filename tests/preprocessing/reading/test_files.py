@@ -162,6 +162,13 @@ def test_a_document_is_left_out_and_a_file_with_a_suffix_of_data_is_not(tmp_path
     assert find_files(str(tmp_path), f"{depth}*.bak") == [f"{tmp_path}/{depth}a.csv.bak"]
 
 
+def test_the_first_glob_that_matches_some_files_and_no_others_is_found():
+    names, others = ["a/train.csv", "b/train.csv"], ["a/test.csv"]
+    candidates = ["**/*.csv", "a/train.csv", "**/*train*", "**/train.csv"]
+    assert globs.first_exact(candidates, names, others) == "**/*train*"
+    assert globs.first_exact(candidates, names, [*others, "c/train.csv"]) is None
+
+
 def test_documents_in_other_folders_than_those_of_the_globs_are_not_named(tmp_path):
     for name in ("train/a.csv", "train/README", "other/README", "README"):
         write(tmp_path, name)
