@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.errors import InputError, cause, chain, write_again
+from core.errors import InputError, cause, error_chain, write_again
 
 SEVERAL_ROOTS = """Graph execution error:
 
@@ -59,7 +59,6 @@ def test_the_remedy_for_a_lost_output_names_the_setting_and_the_output():
 def test_a_chain_has_the_causes_of_an_error_up_to_one_that_hides_its_own():
     first, second, third = OSError("socket"), ConnectionError("request"), RuntimeError("run")
     third.__cause__, second.__context__ = second, first
-    assert list(chain(third)) == [third, second, first]
+    assert list(error_chain(third)) == [third, second, first]
     second.__suppress_context__ = True  # as `raise ... from None` does
-    assert list(chain(third)) == [third, second]
-    assert list(chain(None)) == []
+    assert list(error_chain(third)) == [third, second]
