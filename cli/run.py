@@ -231,7 +231,7 @@ def _show_data_notes(console: Console, config: PipelineConfig) -> None:
 
 
 def _look(config: PipelineConfig) -> DataCheck | None:
-    """Return a look at the user's data; None for the sample, and if the look fails."""
+    """Return a check of the user's data; None for the sample, and if the check fails."""
     from pipeline.data_check.check import check_data
 
     if config.data.input_base is None:
