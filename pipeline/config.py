@@ -327,6 +327,21 @@ def load_config(
     return config
 
 
+def environment_settings(path: str | None, environ: Mapping[str, str] | None = None) -> str:
+    """Return the environment variables that select or override settings, with their values.
+
+    Args:
+      path: the value of `--config`, which replaces `$PIPELINE_CONFIG`; None: there is none.
+      environ: environment variables; None: those of this process.
+
+    Returns:
+      Such as `PIPELINE_SET=training.epochs=3`; empty if there is no such variable.
+    """
+    environ = os.environ if environ is None else environ
+    names = [OVERRIDES_VARIABLE] if path else [CONFIG_VARIABLE, OVERRIDES_VARIABLE]
+    return ", ".join(f"{name}={environ[name]}" for name in names if name in environ)
+
+
 def find_settings(source: str, origin: str = "--config") -> Path:
     """Return the path of a file of settings.
 

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from core.errors import ConfigError
 from core.overrides import parse_overrides
-from pipeline.config import PRESETS, load_config, load_recorded_settings, recorded_settings
+from pipeline.config import (
+    PRESETS,
+    environment_settings,
+    load_config,
+    load_recorded_settings,
+    recorded_settings,
+)
 from pipeline.inputs import input_files, read_options
 from preprocessing.reading.layouts import decide_layouts
 from trainer_module.models import hyperparameters
@@ -290,6 +296,15 @@ def test_an_empty_value_inside_of_a_value_is_an_error(tmp_path, text, key):
 @pytest.mark.parametrize("text", ["", "# nothing", "---", "---\n# nothing\n", "null"])
 def test_a_file_without_settings_has_the_defaults(tmp_path, text):
     assert load(tmp_path, text).data.input_base is None
+
+
+def test_the_variables_that_decide_settings_are_named():
+    both = {"PIPELINE_CONFIG": "stars", "PIPELINE_SET": "training.epochs=3", "HOME": "/root"}
+    assert (
+        environment_settings(None, both) == "PIPELINE_CONFIG=stars, PIPELINE_SET=training.epochs=3"
+    )
+    assert environment_settings("mine.yaml", both) == "PIPELINE_SET=training.epochs=3"
+    assert environment_settings("mine.yaml", {"PIPELINE_CONFIG": "stars"}) == ""
 
 
 @pytest.mark.parametrize("variable", ["PIPELINE_CONFIG", "PIPELINE_SET"])
