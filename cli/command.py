@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 import warnings
 
 from core import exit_codes
-from core.errors import visible
+from core.errors import disk_is_full, visible
 
 _NO_TEMPORARY_FOLDER = (
     "no folder for temporary files can be written, such as /tmp. Free space there, or set the "
@@ -43,10 +42,10 @@ def main() -> None:
         if "No usable temporary directory" in str(error):
             print(_NO_TEMPORARY_FOLDER, file=sys.stderr)
             sys.exit(exit_codes.BAD_INPUT)
-        # The error is one of Python, of TensorFlow or of SQLite.
-        if not re.search("No space left on device|Disk quota exceeded|disk is full", str(error)):
+        if not disk_is_full(error):
             raise
         # Python flushes its buffer when it exits, which would fail again and print another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        print(visible(f"the disk is full: {' '.join(str(error).split())}"[:500]), file=sys.stderr)
+        problem = f"the disk is full: {' '.join(str(error).split())}"[:500]
+        print(visible(f"{problem}; free space on it and repeat the command"), file=sys.stderr)
         sys.exit(exit_codes.FAILED)

@@ -44,7 +44,7 @@ def check(
     ] = None,
     is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Look at data before the first run: what a run would read, and everything that it lacks.
+    """Check data before the first run: what a run would read, and everything that it lacks.
 
     Large files are read in part. Each problem has the lines of YAML that settle it.
 
@@ -62,7 +62,7 @@ def check(
     settings = load_config(config, given)
     if settings.data.input_base is None:
         raise ConfigError(
-            f"{_KEY}: not set, so there is no folder to look at. Write "
+            f"{_KEY}: not set, so there is no folder to check. Write "
             "`amazon-reviews data check FOLDER`"
         )
     found = check_data(settings, is_own=bool(config or os.environ.get(CONFIG_VARIABLE)))

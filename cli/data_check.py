@@ -74,12 +74,13 @@ def show_next(console: Console, check: DataCheck, write: str, file: str) -> None
       file: the file of the settings.
     """
     if not check.is_settled:
-        without = "without settings or commands below them"
-        print_parts(console, f"settle the problems {without} first, and look again")
+        several = "the problems without settings or commands below them"
+        problems = "the problem" if len(check.problems) == 1 else several
+        print_parts(console, f"settle {problems} first, and check again")
         return
     commands = [command for problem in check.problems for command in problem.commands]
     start = f"amazon-reviews run --config {shlex.quote(file)}"
-    # First, because the look proposes another folder when the commands have written one.
+    # First, because the check proposes another folder when the commands have written one.
     steps = [*([write] if write else []), *commands, start]
     print_parts(console, "next:")
     for step in steps:
@@ -117,7 +118,7 @@ def show_after_failure(console: Console, check: DataCheck, options: str) -> None
         return
     show_problems(console, check)
     print_parts(console, "")
-    print_parts(console, f"the whole look at the data: {check_command(None, options)}")
+    print_parts(console, f"the whole check of the data: {check_command(None, options)}")
     file = free_name("own", ".yaml", os.path.exists)
     show_next(console, check, check_command(None, options, file), file)
     print_parts(console, "")

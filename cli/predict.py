@@ -145,9 +145,10 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
         folder = last_pushed_model(settings)
         labels = model_labels(folder)
     report = partial(print, file=sys.stderr, flush=True)
-    for text in filter(os.path.isfile, texts or ()):
+    for text in filter(os.path.exists, texts or ()):
+        kind = "folder" if os.path.isdir(text) else "file"
         report(
-            f"{text} is a file, and here its name is classified; "
+            f"{text} is a {kind}, and here its name is classified; "
             f"`amazon-reviews predict --input {shlex.quote(text)} --output scores.csv` scores the "
             f"{labels.nouns} in it"
         )

@@ -41,9 +41,9 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     check. 130: Ctrl-C or SIGTERM. 1: anything else.
     """  # noqa: DOC501
     from cli import monitor
-    from cli.console import out, print_parts
+    from cli.console import out
     from cli.run_state import RunState
-    from pipeline.config import load_config, log_folder
+    from pipeline.config import environment_settings, load_config, log_folder
     from platforms.local import folders, unchanged
 
     settings = load_config(config, overrides or ())
@@ -51,14 +51,32 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     options = settings_options(config, overrides)
     last = unchanged.find_unchanged(settings)
     if last:
-        text = f"  unchanged since the run {last.id}"
-        print_parts(out, (settings.name, "bold"), text)
+        text = f"unchanged since the run {last.id}"
+        _show_start(out, settings.name, text, environment_settings(config))
         state = RunState(outcome=last.outcome)
         raise typer.Exit(show(out, settings, state, options=options))
     log = Path(log_folder(settings)) / time.strftime("%Y%m%d-%H%M%S.log")
-    print_parts(out, (settings.name, "bold"), f"  log: {log}")
+    _show_start(out, settings.name, f"log: {log}", environment_settings(config))
     state = monitor.run_pipeline(out, log, settings, lock)
     raise typer.Exit(show(out, settings, state, log, options))
+
+
+def _show_start(console: Console, name: str, text: str, environment: str) -> None:
+    """Print the first lines of a run.
+
+    A variable that an earlier experiment has left would otherwise change a model without notice.
+
+    Args:
+      console: the output.
+      name: the name of the pipeline.
+      text: what follows the name.
+      environment: the settings of environment variables; empty if there are none.
+    """
+    from cli.console import print_parts
+
+    print_parts(console, (name, "bold"), f"  {text}")
+    if environment:
+        print_parts(console, f"settings of the environment: {environment}")
 
 
 def show(

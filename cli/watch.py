@@ -152,7 +152,6 @@ def _lines(found: Comparison, new: NewReviews, model: str, labels: Labels) -> li
 
 
 def _line(figure: Figure) -> str:
-    low, high = figure.interval
     tested = f", {figure.p_text}" if figure.p_text else ""
     changed = ": changed" if figure.is_alarm else ""
-    return f"{figure.name:<9} {figure.sentence} (95 %: {low:.4f} to {high:.4f}{tested}){changed}"
+    return f"{figure.name:<9} {figure.sentence} (95 %: {figure.interval_text}{tested}){changed}"

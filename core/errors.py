@@ -111,6 +111,15 @@ def storage_errors() -> tuple[type[Exception], ...]:
     return (OSError, tensorflow.errors.OpError) if tensorflow else (OSError,)
 
 
+def disk_is_full(error: BaseException) -> bool:
+    """Return whether an error of Python, of TensorFlow or of SQLite is that of a full disk.
+
+    Args:
+      error: the error.
+    """
+    return bool(re.search("No space left on device|Disk quota exceeded|disk is full", str(error)))
+
+
 def not_utf8(error: UnicodeDecodeError) -> str:
     """Return a clause with the first invalid byte of a line that is not UTF-8, and the remedy.
 

@@ -17,6 +17,18 @@ from core.values import check_values
 _GREATEST = 2**53
 """The greatest integer up to which every platform passes all integers without rounding."""
 
+_OWN_WORDS = (
+    (", (unable to|got a) .*", ""),
+    ("a valid dictionary( or instance of .*)?", "a mapping of keys"),
+    ("a valid boolean", "true or false"),
+    ("a valid integer", "an integer"),
+    ("a valid ", "a "),
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+    ("greater than", "more than"),
+)
+"""Pattern in a message of pydantic about a wrong value -> the words of this package."""
+
 
 def _check_greatest(value: int) -> int:
     if value > _GREATEST:
@@ -125,8 +137,7 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         known = [name.strip("'") for name in re.split(", | or ", expected)]
         text = f"{key}: unknown value {value!r}, {hint(str(value), known)}"
     else:
-        message = problem["msg"].removeprefix("Value error, ")
-        message = re.sub("a valid dictionary( or instance of .*)?", "a mapping of keys", message)
+        message = in_own_words(problem["msg"])
         value = problem["input"]
         # A whole section is too long for a line, and our own messages may begin with the value.
         is_section = isinstance(value, dict) and not problem["type"].endswith("_type")
@@ -141,6 +152,23 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
     return text + (f" (and {more} more)" if more else "")
 
 
+def in_own_words(message: str) -> str:
+    """Return a message of pydantic with the words of this package, such as `must be at most 1`.
+
+    Pydantic calls a value the input, which is the data of a run in this package.
+
+    Args:
+      message: the message of pydantic, or of one of our own validators.
+    """
+    own = message.removeprefix("Value error, ")
+    text = own.removeprefix("Input should be ")
+    if text == own:
+        return own
+    for pattern, words in _OWN_WORDS:
+        text = re.sub(pattern, words, text)
+    return f"must be {text}"
+
+
 def hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
     """Return a clause that suggests a name in place of an unknown one.
 
@@ -151,7 +179,7 @@ def hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
         name is close. If there is none, the clause lists the known names.
     """
     found = closest(name, known) or next(iter(elsewhere), None)
-    return f"did you mean {found}?" if found else f"known here: {', '.join(known) or 'none'}"
+    return f"did you mean {found}?" if found else f"known are {', '.join(known) or 'none'}"
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

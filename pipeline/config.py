@@ -129,7 +129,7 @@ class Data(Section):
         known = ["label", "title", "text", *(column.name for column in features.further_columns())]
         for name in columns:
             if name not in known:
-                raise ValueError(f"unknown column {name}; known here: {', '.join(known)}")
+                raise ValueError(f"unknown column {name}; known are {', '.join(known)}")
         return columns
 
     @field_validator("labels", mode="before")
@@ -295,7 +295,10 @@ def load_config(
     for variable in (CONFIG_VARIABLE, OVERRIDES_VARIABLE):
         if not environ.get(variable, variable).strip():
             raise ConfigError(f"{variable}: the variable is empty; set a value, or unset it")
-    file = find_settings(environ.get(CONFIG_VARIABLE, "sample") if path is None else path)
+    if path is None:
+        file = find_settings(environ.get(CONFIG_VARIABLE, "sample"), CONFIG_VARIABLE)
+    else:
+        file = find_settings(path)
     values = read_settings(file)
     resolve_paths(values, file, keys_of_paths(PipelineConfig))
     from_environ = [environ[OVERRIDES_VARIABLE]] if OVERRIDES_VARIABLE in environ else []
@@ -324,11 +327,27 @@ def load_config(
     return config
 
 
-def find_settings(source: str) -> Path:
+def environment_settings(path: str | None, environ: Mapping[str, str] | None = None) -> str:
+    """Return the environment variables that select or override settings, with their values.
+
+    Args:
+      path: the value of `--config`, which replaces `$PIPELINE_CONFIG`; None: there is none.
+      environ: environment variables; None: those of this process.
+
+    Returns:
+      Such as `PIPELINE_SET=training.epochs=3`; empty if there is no such variable.
+    """
+    environ = os.environ if environ is None else environ
+    names = [OVERRIDES_VARIABLE] if path else [CONFIG_VARIABLE, OVERRIDES_VARIABLE]
+    return ", ".join(f"{name}={environ[name]}" for name in names if name in environ)
+
+
+def find_settings(source: str, origin: str = "--config") -> Path:
     """Return the path of a file of settings.
 
     Args:
       source: a YAML file, or the name of a preset.
+      origin: the option or the environment variable with `source`, which errors name.
 
     Raises:
       ConfigError: there is no such file.
@@ -339,7 +358,7 @@ def find_settings(source: str) -> Path:
     # Unlike `Path.expanduser`, this accepts a name that begins with ~, and an unknown home.
     file = Path(expand_home(source))
     if not file.is_file():
-        raise ConfigError(f"--config, {CONFIG_VARIABLE}: {_no_settings(source, file)}")
+        raise ConfigError(f"{origin}: {_no_settings(source, file)}")
     return file
 
 

@@ -85,7 +85,7 @@ def find_model(project: str | None, name: str) -> CodeFile | None:
     else:
         own = "those of a project, which `amazon-reviews init FOLDER` creates"
     raise ConfigError(
-        f"training.model: unknown model {name!r}{clause} Available: {', '.join(MODELS)}, and {own}"
+        f"training.model: unknown model {name!r}{clause} Known are {', '.join(MODELS)}, and {own}"
     )
 
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 def has_password(uri: str) -> bool:
-    """Return whether a URI contains a password, or an @ that may follow one.
+    """Return whether an address contains a password, or an @ that may follow one.
 
     The settings are part of reports, of ML Metadata and of the compiled pipeline. So none of them
     may contain a password.
@@ -21,7 +21,7 @@ def has_password(uri: str) -> bool:
 
 
 def server_problem(uri: str) -> str:
-    """Return why a URI is not the address of a tracking server, with the remedy; empty if it is."""
+    """Return why a text is no address of a tracking server, with the remedy; empty if it is."""
     example = "set the address of a tracking server, such as http://mlflow:5000"
     try:
         parts = urlsplit(uri)
@@ -29,10 +29,10 @@ def server_problem(uri: str) -> str:
     except ValueError as error:
         # The message may contain a part of a password.
         reason = "" if "@" in uri else f" ({error})"
-        return f"the URI is not valid{reason}; {example}"
+        return f"the address is not valid{reason}; {example}"
     if has_password(uri):
         return (
-            "the URI contains a password; set MLFLOW_TRACKING_USERNAME and "
+            "the address contains a password; set MLFLOW_TRACKING_USERNAME and "
             "MLFLOW_TRACKING_PASSWORD instead"
         )
     if parts.scheme in ("http", "https"):

@@ -29,7 +29,8 @@ def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
         models = destination.pushed_models()
     if not models:
         raise InputError(
-            f"{destination.location}: no pushed model; `amazon-reviews run` pushes one"
+            f"{destination.location}: no pushed model; `amazon-reviews run` with the same settings "
+            "pushes one"
         )
     runs = {
         destination.find_name(run.outcome.pushed_to): run for run in all_runs(config) if run.outcome

@@ -57,7 +57,7 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
     """
     sent_to = make_tracking(config, "local")
     if sent_to is None:
-        raise ConfigError("tracking.mlflow: not set; set the URI of a tracking server")
+        raise ConfigError("tracking.mlflow: not set; set the address of a tracking server")
     with opened_destination(config) as destination:
         served = destination.served()
     with connected(sent_to.uri) as client:

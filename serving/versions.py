@@ -28,7 +28,9 @@ class NoModelError(InputError):
 
     def __init__(self, serving: str):
         super().__init__(
-            f"no model has been pushed to {serving} yet; `amazon-reviews run` trains and pushes one"
+            f"no model has been pushed to {serving} yet; `amazon-reviews run` with the same "
+            "settings pushes one. If the models are in another folder, pass the --config of their "
+            "runs, or set paths.serving"
         )
 
 

@@ -108,7 +108,7 @@ class Training(Section):
     checkpoint_steps: PositiveInt = 1000
     """Steps between checkpoints; every epoch also ends with a checkpoint."""
     warm_start: bool = False
-    """Start from the weights of the model in production."""
+    """Start from the weights of the served model."""
     tuner_trials: PositiveInt | None = None
     """Trials of a Tuner before the Trainer; None: no Tuner."""
     profile_steps: tuple[PositiveInt, PositiveInt] | None = Field(default=None, strict=False)
@@ -147,12 +147,12 @@ class Training(Section):
         devices = self.devices or 1
         if strategy == "one_device" and devices > 1:
             raise ValueError(
-                f"{devices} devices need training.strategy: mirrored or auto; one_device uses only "
-                "one"
+                f"{devices} devices require training.strategy: mirrored or auto; one_device uses "
+                "only one"
             )
         if self.workers > 1 and strategy in ONE_PROCESS:
             raise ValueError(
-                f"{self.workers} workers need training.strategy: multi_worker_mirrored or "
+                f"{self.workers} workers require training.strategy: multi_worker_mirrored or "
                 f"parameter_server; {named} trains in one process"
             )
         if self.parameter_servers > 1 and strategy != "parameter_server":
@@ -174,7 +174,7 @@ class Training(Section):
             )
         if self.mixed_precision == "float16" and strategy in _WITHOUT_SCALED_LOSS:
             raise ValueError(
-                "training.mixed_precision: float16 needs a scaled loss, which Keras does not "
+                "training.mixed_precision: float16 requires a scaled loss, which Keras does not "
                 f"support under {named}; set bfloat16"
             )
 

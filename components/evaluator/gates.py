@@ -138,16 +138,15 @@ def _check_all_recalls(own: Counts, labels: Labels, minimum: float) -> Iterator[
     recalls = own.right[found] / own.labelled[found]
     order = np.argsort(recalls, kind="stable")
     low = int(np.count_nonzero(recalls < minimum))
-    described = [
-        f"{short(labels.names[found[n]])} {rounded(recalls[n], lambda each: each >= minimum)} "
-        f"({own.right[found[n]]:,} of {own.labelled[found[n]]:,})"
-        for n in order[: max(low, 1)].tolist()
-    ]
+    described = []
+    for n in order[: max(low, 1)].tolist():
+        recall = rounded(recalls[n], lambda each: each >= minimum)
+        share = f"{own.right[found[n]]:,} of {own.labelled[found[n]]:,}"
+        described.append(f"{short(labels.names[found[n]])} ({recall}, {share})")
     if low:
         yield Check(
-            f"recall of {low:,} of {labels.number:,} classes is too low: "
-            f"{joined(described)}, {requires}; "
-            f"{_remedy(f'{labels.nouns} of these classes')}",
+            f"recall of {low:,} of {labels.number:,} classes is too low: {joined(described)}, "
+            f"{requires}; {_remedy(f'{labels.nouns} of these classes')}",
             False,
             float(recalls.min()) - minimum,
         )

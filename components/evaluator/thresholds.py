@@ -30,7 +30,7 @@ class Evaluation(Section):
     """Minimum recall of each class on the test split; 0: none. A mapping class -> minimum is for
     these classes only. A model that always answers one class has the recall 0 for the others."""
     max_accuracy_drop: Fraction = 0.01
-    """Maximum drop of the accuracy below that of the model in production; 1: none."""
+    """Maximum drop of the accuracy below that of the served model; 1: none."""
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
     """Features. The metrics are also computed for the reviews with each of their values."""
     patterns: dict[_SliceName, Annotated[str, Field(min_length=1)]] = {}

@@ -237,8 +237,8 @@ def _files(spans: Sequence[Span], patterns: Mapping[str, str]) -> list[SourceFil
             found = [file] if file else find_sources(span.path, patterns)
         except NoFilesError as error:
             raise InputError(
-                f"data.input_base: span {span.name} has no files; export it again, or set "
-                f"data.span to an earlier one: {error}"
+                f"data.input_base: span {span.name} has no files, because {error.problem}; export "
+                f"it again, or set data.span to an earlier one{error.hints}"
             ) from error
         except InputError as error:
             raise InputError(f"data.input_base: span {span.name}: {error}") from error

@@ -86,7 +86,7 @@ def connected(uri: str) -> Iterator[MlflowClient]:
         if does_not_respond(error):
             raise ServerError(
                 f"tracking.mlflow: {uri} does not respond ({cause(_root(error))}); start the "
-                "server or correct the URI"
+                "server or correct the address"
             ) from None
         raise ServerError(f"tracking.mlflow: {uri}: {cause(error)}") from None
 

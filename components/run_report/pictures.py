@@ -247,7 +247,7 @@ def _calibration(tenths: Sequence[Tenth], counts: Counts, labels: Labels) -> Pic
     trust = "can be read as they are" if distance <= _EXACT else "should not be read as they are"
     sentence = (
         f"On average the {probability} differs by {distance:.3f} from the {fraction}, so the "
-        f"probabilities {trust}. Exact ones would be on the dashed line."
+        f"probabilities {trust}. Exact probabilities would be on the dashed line."
     )
     return Picture(
         "Calibration", charts.calibration(tenths, probability), sentence.replace("\\$", "$")

@@ -137,7 +137,7 @@ class Example:
 
 @dataclass(frozen=True)
 class DataCheck:
-    """The result of a look at an input.
+    """The result of a check of an input.
 
     If the settings do not suffice for a run, the labels, texts and splits are those with
     `settings`, as far as these settle the problems.

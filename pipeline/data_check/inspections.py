@@ -13,7 +13,7 @@ from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions
 
 
 class Inspections:
-    """The results of inspecting files, which a look does several times with the same options."""
+    """The results of inspecting files, which a check does several times with the same options."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], Inspection | InputError] = {}

@@ -1,4 +1,4 @@
-"""Decompress a part of a large archive once, because a look reads its files several times."""
+"""Decompress a part of a large archive once, because a check reads its files several times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_part(path: str, target: str, number: int) -> bool:
     Args:
       path: path or URL of the archive.
       target: path of the new file.
-      number: number of archives that share the time of a look.
+      number: number of archives that share the time of a check.
 
     Returns:
       Whether a part was written. The whole content, damaged content, and content that is not text

@@ -14,7 +14,7 @@ from absl import logging
 
 from core import exit_codes, processes
 from core.code_file import located_cause
-from core.errors import UserError, cause
+from core.errors import UserError, cause, disk_is_full
 from core.events import Phase, RunOutcome
 from core.metadata import named_errors
 from core.overrides import OPTION
@@ -69,9 +69,15 @@ def main() -> int:
         print(f"{where}{error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
-        sender.fail(located_cause(error), sender.component)
+        sender.fail(_problem(error), sender.component)
         raise
     return exit_codes.PUSHED
+
+
+def _problem(error: Exception) -> str:
+    """Return the line about an error that ended a run, with the remedy for a full disk."""
+    remedy = "; the disk is full: free space on it and run again" if disk_is_full(error) else ""
+    return located_cause(error) + remedy
 
 
 def _run(config: PipelineConfig, sender: RunSender) -> None:
@@ -89,7 +95,7 @@ def _run(config: PipelineConfig, sender: RunSender) -> None:
     except Exception as error:
         where = f"{sender.component}: " if sender.component else ""
         try:
-            runner.record_failure(where + located_cause(error))
+            runner.record_failure(where + _problem(error))
         except Exception as other:  # the error of the run must be the one that is shown
             logging.warning("The failure could not be recorded: %s", cause(other))
         raise

@@ -29,7 +29,9 @@ def find_runs(config: PipelineConfig) -> list[Run]:
     runs = all_runs(config)
     if not runs:
         raise InputError(
-            f"paths.metadata: no run in {config.paths.metadata}; `amazon-reviews run` starts one"
+            f"paths.metadata: no run in {config.paths.metadata}; `amazon-reviews run` with the "
+            "same settings starts one. If the runs are in another file, pass their --config, or "
+            "set paths.metadata"
         )
     return runs
 

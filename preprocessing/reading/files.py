@@ -43,7 +43,17 @@ _SHOWN = 4
 
 
 class NoFilesError(InputError):
-    """A folder or prefix that has no file of an input."""
+    """A folder or prefix that has no file of an input.
+
+    Attributes:
+      problem: the message without the remedy.
+      hints: clauses about files that may be meant, each after a semicolon; empty if there is none.
+    """
+
+    def __init__(self, problem: str, remedy: str, hints: str):
+        super().__init__(f"{problem}: {remedy}{hints}")
+        self.problem = problem
+        self.hints = hints
 
 
 class SourceFile(NamedTuple):
@@ -158,9 +168,12 @@ def _cannot_be_listed(base: str, error: Exception) -> str:
             f"{base} cannot be listed: it must be the path of a local folder or a gs:// prefix; "
             "set one, and copy the files to it if necessary"
         )
+    inner = _innermost(error)
+    # The text of an error of the file system would have its number, and the path again.
+    reason = inner.strerror if isinstance(inner, OSError) and inner.strerror else inner
     return (
-        f"{base} cannot be listed: {_innermost(error)}; it must be a folder or a gs:// prefix that "
-        "this user or service account may read"
+        f"{base} cannot be listed: {reason}; it must be a folder or a gs:// prefix that this user "
+        "or service account may read"
     )
 
 
@@ -202,11 +215,11 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
     if not found:
         _refuse_remote_file(base.rstrip("/"))
         raise NoFilesError(
-            f"{base} and its subfolders contain no file of texts that matches '{pattern}': set "
-            "data.input_base to another folder, or data.splits to folders or globs relative to it "
-            "(* and ** match no hidden files, READMEs, licences, checksums and backups, and a name "
-            "that begins with . or _ only matches a glob that begins so)"
-            f"{_name_hint(base, pattern)}{_glob_hint(base, pattern)}{_fetch_hint(pattern)}"
+            f"{base} and its subfolders contain no file of texts that matches '{pattern}'",
+            "set data.input_base to another folder, or data.splits to folders or globs relative to "
+            "it (* and ** match no hidden files, READMEs, licences, checksums and backups, and a "
+            "name that begins with . or _ only matches a glob that begins so)",
+            f"{_name_hint(base, pattern)}{_glob_hint(base, pattern)}{_fetch_hint(pattern)}",
         )
     return found
 

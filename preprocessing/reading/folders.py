@@ -6,6 +6,7 @@ import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
 
+from core.errors import InputError
 from core.storage import is_url
 from preprocessing.reading.files import report_unlisted
 
@@ -21,8 +22,13 @@ def list_below(
       may_contain: returns whether some names below `base`, at most `depth`, are of interest.
 
     Raises:
-      InputError: the folder or prefix, or a subfolder of interest, cannot be listed.
+      InputError: the folder is missing; or the folder or prefix, or a subfolder of interest,
+        cannot be listed.
     """
+    if not is_url(base) and not os.path.exists(base):
+        raise InputError(
+            f"data.input_base: {base} does not exist; set the folder that contains the spans"
+        )
     with report_unlisted(base, "data.input_base: "):
         yield from (_remote_names if is_url(base) else _local_names)(base, depth, may_contain)
 

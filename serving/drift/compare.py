@@ -31,6 +31,8 @@ Severity = Literal["none", "low", "high"]
 SCORES, WORDS, UNSURE = "scores", "words", "unsure"
 ACCURACY, LABELS, ESTIMATE = "accuracy", "labels", "estimate"
 """The names of the figures."""
+_SHARES = (SCORES, UNSURE, LABELS)
+"""The figures that a person reads as percentages."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,14 @@ class Figure:
     p_value: float | None
     sentence: str
     is_alarm: bool = False
+
+    @property
+    def interval_text(self) -> str:
+        """The interval in the unit of the sentence, such as `0.9598 to 0.9806`."""
+        low, high = self.interval
+        if self.name in _SHARES:
+            return f"{low:.1%} to {high:.1%}"
+        return f"{low:.4f} to {high:.4f}"
 
     @property
     def p_text(self) -> str:
@@ -182,7 +192,7 @@ def compare(
     labelled = _labelled(new)
     if labelled is not None:
         found += [_accuracy(reference, labelled, classes), _labels(reference, labelled, classes)]
-    found.append(_estimated(estimate, right / len(reference), nouns))
+    found.append(_estimated(estimate, right / len(reference)))
     tested = {each.name: each.p_value for each in found if each.p_value is not None}
     significant = alarms(tested, FALSE_ALARMS)
     figures = tuple(replace(each, is_alarm=each.name in significant) for each in found)
@@ -210,7 +220,7 @@ def _scores(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Fi
         distance.interval,
         None,
         distance.p_value,
-        f"the probabilities of {name} differ by up to {distance.value:.1%} of the {classes.nouns}",
+        f"the Kolmogorov-Smirnov distance of the probabilities of {name} is {distance.value:.1%}",
     )
 
 
@@ -226,8 +236,7 @@ def _unsure(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Fi
         wilson(*found),
         before,
         share_p_value(old, found),
-        f"the model is unsure of {now:.1%} of the answers (a probability below {UNDECIDED:g}), "
-        f"before of {before:.1%}",
+        f"{now:.1%} of the answers have a probability below {UNDECIDED:g}, before {before:.1%}",
     )
 
 
@@ -262,10 +271,10 @@ def _labels(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Fi
     )
 
 
-def _estimated(estimate: Estimate, before: float, nouns: str) -> Figure:
+def _estimated(estimate: Estimate, before: float) -> Figure:
     sentence = (
-        f"the accuracy on these {nouns} is estimated as {estimate.value:.4f} without labels, "
-        f"before it was {before:.4f}"
+        f"the accuracy is estimated without labels as {estimate.value:.4f}, before it was "
+        f"{before:.4f}"
     )
     return Figure(ESTIMATE, estimate.value, estimate.interval, before, None, sentence)
 

@@ -251,7 +251,7 @@ class _Handlers:
     async def explain(self, request: Request) -> Response:
         """Return the prediction for a text, and the effects of its words.
 
-        The effects are those on the log-odds of the second of two classes, or of the predicted one
+        The effects are those on the logit of the second of two classes, or of the predicted one
         of more.
 
         Raises:

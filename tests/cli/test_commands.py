@@ -36,7 +36,7 @@ def test_every_command_that_reads_settings_takes_them(command, monkeypatch):
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert result.stderr.endswith(
-        "sample.yaml with --set: training.epochs: Input should be a valid integer, not 'none'\n"
+        "sample.yaml with --set: training.epochs: must be an integer, not 'none'\n"
     )
     result = CliRunner().invoke(app, [*words[:-2], "--config", "no-such-file"])
     assert (result.exit_code, "no-such-file" in result.stderr) == (2, True)
@@ -205,4 +205,7 @@ def test_a_full_disk_is_one_line():
             text=True,
         )
     assert done.returncode == 1
-    assert done.stderr == "the disk is full: [Errno 28] No space left on device\n"
+    assert done.stderr == (
+        "the disk is full: [Errno 28] No space left on device; free space on it and repeat the "
+        "command\n"
+    )

@@ -186,10 +186,18 @@ def test_the_columns_of_other_records_follow_those_of_most(tmp_path):
     }
 
 
-def test_a_look_requires_a_folder():
+def test_one_problem_without_a_remedy_is_named_as_one(tmp_path):
+    found = check(str(tmp_path / "missing"))
+    assert found.exit_code == 2
+    assert found.stdout.endswith(
+        "a run would not start: 1 problem\nsettle the problem first, and check again\n"
+    )
+
+
+def test_a_check_requires_a_folder():
     found = check()
     assert found.exit_code == 2
-    assert found.stderr.startswith("data.input_base: not set, so there is no folder to look at.")
+    assert found.stderr.startswith("data.input_base: not set, so there is no folder to check.")
     found = check("--set", "data.labels=starz", "x")
     assert found.exit_code == 2 and len(found.stderr.splitlines()) == 1
 
@@ -214,7 +222,7 @@ def test_a_failed_run_of_own_data_begins_with_what_the_data_lack(shop, component
     assert run_command_module.show(error_console(), config, watched, options=options) == 2
     lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.strip()]
     assert lines[0] == "problem 1" and "label: bewertung" in lines
-    assert f"the whole look at the data: amazon-reviews data check{options}" in lines
+    assert f"the whole check of the data: amazon-reviews data check{options}" in lines
     where = f"{component}: " if component else ""
     assert lines[-2:] == [f"failed: {where}{error}", "log: None"]
 

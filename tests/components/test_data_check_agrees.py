@@ -1,4 +1,4 @@
-"""A look at data has the numbers of ReviewExampleGen, because both have the same reader."""
+"""A check of data has the numbers of ReviewExampleGen, because both have the same reader."""
 
 import json
 

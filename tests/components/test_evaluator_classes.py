@@ -293,14 +293,14 @@ def test_each_class_has_to_reach_the_minimum_recall():
     [(low, passed)] = sentences(results(own, STARS, min_accuracy=0.0))
     assert not passed
     assert low == (
-        "recall of 2 of 5 classes is too low: 1 0.1000 (1 of 10), 3 0.2000 (2 of 10), "
+        "recall of 2 of 5 classes is too low: 1 (0.1000, 1 of 10), 3 (0.2000, 2 of 10), "
         "evaluation.min_class_recall requires 0.4; set training.class_weights: balanced (unless "
         "it is set already), add reviews of these classes, or set a lower "
         "evaluation.min_class_recall"
     )
     [high] = sentences(results(own, STARS, min_accuracy=0.0, min_class_recall=0.1))
     assert high == (
-        "lowest recall of a class is that of 1 0.1000 (1 of 10), "
+        "lowest recall of a class is that of 1 (0.1000, 1 of 10), "
         "evaluation.min_class_recall requires 0.1",
         True,
     )
@@ -312,7 +312,7 @@ def test_many_classes_are_one_sentence():
     own = scored(np.arange(1000), np.zeros(1000, int), many)
     [(sentence, passed)] = sentences(results(own, many, min_accuracy=0.0))
     assert not passed
-    assert "recall of 999 of 1,000 classes is too low: topic 1 0.0000 (0 of 1), " in sentence
+    assert "recall of 999 of 1,000 classes is too low: topic 1 (0.0000, 0 of 1), " in sentence
     assert " and 994 more, " in sentence
     assert len(sentence) < 400
 

@@ -436,6 +436,6 @@ def test_golden_sentences_of_other_classes_are_those_of_the_user(workspace, monk
     assert found["not_checked"] == (
         "serving_check.golden has no sentence of 1 of 3 classes, which were not checked: 3"
     )
-    problem = "^serving_check.golden: no class is called '4', known here: 1, 2, 3$"
+    problem = "^serving_check.golden: no class is called '4', known are 1, 2, 3$"
     with pytest.raises(InputError, match=problem):
         check_classes(workspace, monkeypatch, STARS, ["4\tgood"])

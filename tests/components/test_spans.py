@@ -97,8 +97,9 @@ def test_the_fingerprint_changes_with_a_span_a_version_and_a_role_alone(exports)
         (
             ["1/a"], ["2"], "{SPAN}", 2, "newest",
             [
-                "span 2 has no files; export it again, or set data.span to an earlier one: ",
-                "exports/2 and its subfolders contain no file",
+                "span 2 has no files, because ",
+                "exports/2 and its subfolders contain no file of texts that matches '**'; export ",
+                "export it again, or set data.span to an earlier one",
             ],
         ),
         (["1/v1/a"], ["1/v2"], "{SPAN}/v{VERSION}", 1, "newest", ["span 1 has no files"]),
@@ -120,7 +121,7 @@ def test_the_fingerprint_changes_with_a_span_a_version_and_a_role_alone(exports)
             ["/20261128030000123456 has a number above 9,223,372,036,854,775,806, the"],
         ),
         (["1/9223372036854775807/a"], [], "{SPAN}/{VERSION}", 1, "newest", ["has a number above"]),
-        (["a"], [], "none/{SPAN}", 1, "newest", ["exports/none cannot be listed"]),
+        (["a"], [], "none/{SPAN}", 1, "newest", ["exports/none does not exist; set"]),
     ],
 )  # fmt: skip
 def test_a_span_that_is_not_as_it_should_be_is_one_line(

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from core.errors import ConfigError
 from core.overrides import parse_overrides
-from pipeline.config import PRESETS, load_config, load_recorded_settings, recorded_settings
+from pipeline.config import (
+    PRESETS,
+    environment_settings,
+    load_config,
+    load_recorded_settings,
+    recorded_settings,
+)
 from pipeline.inputs import input_files, read_options
 from preprocessing.reading.layouts import decide_layouts
 from trainer_module.models import hyperparameters
@@ -45,7 +51,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
     ("text", "overrides", "message"),
     [
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
-        ("", "training.epochs=three", "training.epochs: Input should be a valid integer, not 't"),
+        ("", "training.epochs=three", "training.epochs: must be an integer, not 't"),
         ("", "training.strategy=mirorred", "unknown value 'mirorred', did you mean mirrored?"),
         ("training:", "", "training: the section is empty"),
         ("data:\ninput_base: in", "", "data: the section is empty"),
@@ -54,9 +60,9 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "epoch=3", "epoch: unknown key, did you mean training.epochs?"),
         ("", "training.batch_size=8", "unknown key, did you mean batch_size_per_replica?"),
         ("", "training.min_acuracy=1", "unknown key, did you mean evaluation.min_accuracy?"),
-        ("", "beam.name=x", "beam.name: unknown key, known here: runner, args, flink"),
-        ("", "training.workers=2", "2 workers need training.strategy: multi_worker_mirrored"),
-        ("", "training.epochs=I", "training.epochs: Input should be a valid integer, not 'I'"),
+        ("", "beam.name=x", "beam.name: unknown key, known are runner, args, flink"),
+        ("", "training.workers=2", "2 workers require training.strategy: multi_worker_mirrored"),
+        ("", "training.epochs=I", "training.epochs: must be an integer, not 'I'"),
         (
             "",
             "training.hyperparameters={a: .nan}",
@@ -73,8 +79,8 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("training: {hyperparameters.x: 1}", "", "in a file write x: below hyperparameters:"),
         ("Data: {}", "", "Data: unknown key, did you mean data?"),
         ("", "training.strategy=TPU", "unknown value 'TPU', did you mean tpu?"),
-        ("data: {columns: [text]}", "", "data.columns: Input should be a mapping of keys, not ['"),
-        ("", "data.columns.text=a: b", "Input should be a valid string, not {'a': 'b'}"),
+        ("data: {columns: [text]}", "", "data.columns: must be a mapping of keys, not ['"),
+        ("", "data.columns.text=a: b", "must be a string, not {'a': 'b'}"),
         ("name: a\n---\nname: b", "", "line 2: not valid YAML: expected a single document in the"),
         ("data:\n\tlabels: each", "", "cannot start any token; indent with spaces"),
         ("data:\n  span: 1\n window: 2", "", "line 3: not valid YAML: expected <block end>, but"),
@@ -136,7 +142,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
             "beam.flink.jars: must be a path of this machine",
         ),
         ("paths: {serving: 'gs://$MODELS'}", "", "contains $MODELS, and variables in settings"),
-        ("paths: {serving: []}", "", "paths.serving: Input should be a valid string, not []"),
+        ("paths: {serving: []}", "", "paths.serving: must be a string, not []"),
         ("", "name='mine,training.epochs=3", """name: "'mine,training.epochs=3" is not a YAML v"""),
         ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),
         ("", "training.epochs=9007199254740993", "must be at most 9,007,199,254,740,992, not 9007"),
@@ -164,11 +170,11 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         (
             "",
             "data.max_examples=1e6",
-            "data.max_examples.train: Input should be a valid integer, not",
+            "data.max_examples.train: must be an integer, not",
         ),
         ("", "data.window=3", "with --set: data.window: 3 requires spans in data.input_base"),
-        ("", "tracking.mlflow=http://mlflow:port", "tracking.mlflow: the URI is not valid"),
-        ("", "tracking.mlflow=http://mlflow:99999", "tracking.mlflow: the URI is not valid"),
+        ("", "tracking.mlflow=http://mlflow:port", "tracking.mlflow: the address is not valid"),
+        ("", "tracking.mlflow=http://mlflow:99999", "tracking.mlflow: the address is not valid"),
         ("", "tracking.mlflow=ftp://mlflow", "ftp://mlflow has the scheme ftp; set the address"),
         ("", "tracking.mlflow=my server", "my server has no scheme; set the address"),
         ("", "tracking.mlflow='http://m:1/#/experiments/1'", "is the address of a page; set only"),
@@ -292,6 +298,15 @@ def test_a_file_without_settings_has_the_defaults(tmp_path, text):
     assert load(tmp_path, text).data.input_base is None
 
 
+def test_the_variables_that_decide_settings_are_named():
+    both = {"PIPELINE_CONFIG": "stars", "PIPELINE_SET": "training.epochs=3", "HOME": "/root"}
+    assert (
+        environment_settings(None, both) == "PIPELINE_CONFIG=stars, PIPELINE_SET=training.epochs=3"
+    )
+    assert environment_settings("mine.yaml", both) == "PIPELINE_SET=training.epochs=3"
+    assert environment_settings("mine.yaml", {"PIPELINE_CONFIG": "stars"}) == ""
+
+
 @pytest.mark.parametrize("variable", ["PIPELINE_CONFIG", "PIPELINE_SET"])
 def test_an_empty_variable_or_option_is_an_error(variable):
     with pytest.raises(ConfigError, match=f"{variable}: the variable is empty"):
@@ -357,9 +372,11 @@ def test_a_key_may_override_a_merged_one(tmp_path):
 
 
 def test_a_missing_file_is_named_with_the_presets():
-    with pytest.raises(ConfigError, match=r"no file ''; set a YAML file"):
+    with pytest.raises(ConfigError, match=r"^--config: no file ''; set a YAML file"):
         load_config("", environ={"PIPELINE_CONFIG": "reduced"})
-    with pytest.raises(ConfigError, match=r"no file 'nope.yaml'.*amazon, flink, gke, reduced"):
+    with pytest.raises(
+        ConfigError, match=r"^PIPELINE_CONFIG: no file 'nope.yaml'.*amazon, flink, gke, reduced"
+    ):
         load_config(environ={"PIPELINE_CONFIG": "nope.yaml"})
     with pytest.raises(ConfigError, match=r"no file '~no-such-user/mine.yaml'"):
         load_config("~no-such-user/mine.yaml", environ={})

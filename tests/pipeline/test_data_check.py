@@ -1,4 +1,4 @@
-"""The look at data before a run: all problems at once, and settings with which a run starts."""
+"""The check of data before a run: all problems at once, and settings with which a run starts."""
 
 import csv
 import dataclasses
@@ -238,7 +238,7 @@ def test_another_likely_text_beside_a_known_one_does_not_stop_a_run(tmp_path):
 
 
 def columns_of(tmp_path, rows):
-    """Return role -> column of a CSV file with these rows, as one look proposes them."""
+    """Return role -> column of a CSV file with these rows, as one check proposes them."""
     lines = io.StringIO(newline="")
     table = csv.DictWriter(lines, rows[0])
     table.writeheader()

@@ -105,7 +105,7 @@ def test_the_input_is_a_part_of_the_cache_key(tmp_path):
     [
         ("{}", "postive", "no class is called 'postive', did you mean positive\\?"),
         ("{a: Refund, b: Card}", "refund", "no class is called 'refund', did you mean Refund\\?"),
-        ("{a: Refund, b: Card}", "x", "no class is called 'x', known here: Refund, Card"),
+        ("{a: Refund, b: Card}", "x", "no class is called 'x', known are Refund, Card"),
         # Only the files have the classes.
         ("each", "x", None),
     ],

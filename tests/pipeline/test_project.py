@@ -70,7 +70,7 @@ def test_a_wrong_path_is_no_folder_of_the_project(project, tmp_path, settings, m
             "training.model: unknown model 'my_modle', did you mean my_model?",
         ),
         ("training.model=bert", "{project}/models: my_model"),
-        ("training.model=bert", "Available: ngram_linear, deep_averaging, cnn_lstm, text_cnn, "),
+        ("training.model=bert", "Known are ngram_linear, deep_averaging, cnn_lstm, text_cnn, "),
         ("cluster.resources={my_modle: {cpu: 1}}", "unknown component my_modle; known are Review"),
         ("project=absent", "/absent; set the folder of the project, or create one with `amazon-"),
     ],

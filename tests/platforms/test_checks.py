@@ -202,7 +202,7 @@ def test_the_required_settings_are_sufficient(target, more):
                     "not '0400'",
                 ),
                 ("imagePullSecrets: [key]", "imagePullSecrets.0: must be a mapping, not 'key'"),
-                ("securityContext: {1: a}", "securityContext.1: unknown field, known here: "),
+                ("securityContext: {1: a}", "securityContext.1: unknown field, known are "),
             ]
         ),
     ],

@@ -105,7 +105,7 @@ def test_the_trainer_uses_the_parameters_of_the_run(epochs):
             {"strategy": "parameter_server"},
             "parameter strategy: parameter_server requires other processes than those",
         ),
-        ("Evaluator", "", {"min_accuracy": 92}, "parameter min_accuracy: Input should be less"),
+        ("Evaluator", "", {"min_accuracy": 92}, "parameter min_accuracy: must be at most 1"),
     ],
 )
 def test_the_step_refuses_it(tmp_path, capsys, component, more, given, line):

@@ -122,7 +122,9 @@ def last_model(serving):
 
 
 def test_the_highest_complete_version_is_the_last_one(tmp_path):
-    with pytest.raises(NoModelError, match=f"no model has been pushed to {tmp_path} yet"):
+    with pytest.raises(
+        NoModelError, match=f"no model has been pushed to {tmp_path} yet.*, or set paths.serving"
+    ):
         last_model(tmp_path)
     for version in ("9", "10", "8", "notes", "11", "13", "14"):
         push(tmp_path / version)
@@ -200,6 +202,12 @@ def test_the_name_of_a_file_is_noticed(call, capfd, tmp_path):
     [line] = [line for line in error.splitlines() if "is a file" in line]
     assert line.startswith(f"{file} is a file, and here its name is classified; ")
     assert f"predict --input '{file}' --output scores.csv` scores the reviews in it" in line
+
+
+def test_the_name_of_a_folder_is_noticed(call, capfd, tmp_path):
+    assert call("predict", str(tmp_path)) == 0
+    [line] = [line for line in capfd.readouterr().err.splitlines() if "is a folder" in line]
+    assert line.startswith(f"{tmp_path} is a folder, and here its name is classified; ")
 
 
 def test_a_terminal_is_asked_for_lines(call, monkeypatch, capfd):

@@ -15,12 +15,12 @@ STRATEGIES = get_args(Training.model_fields["strategy"].annotation)
 CLUSTERS = ("multi_worker_mirrored", "parameter_server")
 REFUSED = [
     # strategies, further settings, how the line begins
-    (("one_device",), {"devices": 2}, "2 devices need training.strategy: mirrored"),
+    (("one_device",), {"devices": 2}, "2 devices require training.strategy: mirrored"),
     ((*CLUSTERS, "tpu"), {"devices": 2}, "training.devices: 2, but {} trains on all devices of"),
     (
         ("auto", "one_device", "mirrored", "central_storage", "tpu"),
         {"workers": 2},
-        "2 workers need training.strategy: multi_worker_mirrored or parameter_server; {} trains",
+        "2 workers require training.strategy: multi_worker_mirrored or parameter_server; {} trains",
     ),
     (
         tuple(strategy for strategy in STRATEGIES if strategy != "parameter_server"),
@@ -35,7 +35,7 @@ REFUSED = [
     (
         ("central_storage", "parameter_server", "tpu"),
         {"mixed_precision": "float16"},
-        "training.mixed_precision: float16 needs a scaled loss, which Keras does not support under",
+        "training.mixed_precision: float16 requires a scaled loss, which Keras does not support",
     ),
     (
         STRATEGIES,

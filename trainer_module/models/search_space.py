@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from core.settings import Section, hint
+from core.settings import Section, hint, in_own_words
 from trainer_module.settings import Training
 
 _RATE = "learning_rate"
@@ -91,5 +91,6 @@ def _problem_of_field(name: str, values: Any, section: type[Section]) -> str | N
                 remedy = ""
                 if is_range and problems[0]["type"].endswith("_type"):
                     remedy = "; a range has float values, set a list"
-                return f"but {name} does not allow {value!r}: {problems[0]['msg']}{remedy}"
+                problem = in_own_words(problems[0]["msg"])
+                return f"but {name} does not allow {value!r}: {problem}{remedy}"
     return None

@@ -200,7 +200,7 @@ class RecordLines:
             self._again.extendleft(reversed(self._taken[1:]))
         else:
             for number, _ in self._taken[1:]:
-                yield rejected(number, BROKEN_CSV, "after a quote that is not closed")
+                yield rejected(number, BROKEN_CSV, "after a quotation mark that is not closed")
         self.next_record()
 
     def _numbered_lines(

@@ -62,8 +62,8 @@ function showWording() {
   $("hint").textContent = `The model classifies the ${nouns} while you type. The page sends them to this server only.`;
   $("example").hidden = labels.noun !== "review"; // the examples are reviews
   for (const element of document.querySelectorAll(".noun")) element.textContent = labels.noun;
-  $("more").textContent = isSentiment(labels) ? "make a review more positive" : "speak for the class of the answer";
-  $("less").textContent = isSentiment(labels) ? "more negative" : "against it";
+  $("more").textContent = isSentiment(labels) ? "make a review more positive" : "make the answer more probable";
+  $("less").textContent = isSentiment(labels) ? "more negative" : "make it less probable";
   const names = labels.names.slice(0, NAMED).flatMap((name, n) => [n ? ", " : "", ...listed(name)]);
   const others = labels.names.length - NAMED;
   $("classes").replaceChildren(

@@ -96,7 +96,7 @@ def test_an_object_store_that_tensorflow_does_not_read_is_an_error(tmp_path, key
 
 def test_a_hyperparameter_that_the_model_does_not_know_is_an_error(tmp_path):
     training = {"model": "cnn_lstm", "hyperparameters": {"layers": 3}}
-    with pytest.raises(ConfigError, match=r"hyperparameters.layers: unknown key, known here: emb"):
+    with pytest.raises(ConfigError, match=r"hyperparameters.layers: unknown key, known are emb"):
         check_run(config(tmp_path, training=training))
 
 

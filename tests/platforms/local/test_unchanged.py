@@ -182,6 +182,7 @@ def test_an_unchanged_run_shows_the_last_result_and_loads_neither_tensorflow_nor
     lines = printed.splitlines()
     assert done.returncode == 0, done.stderr
     assert lines[0] == f"amazon_reviews  unchanged since the run {RUN}"
+    assert lines[1] == "settings of the environment: PIPELINE_CONFIG=sample"
     assert "accuracy  0.9000 (95 %: 0.9012 to 0.9234)   AUC 0.9500 (test split; always" in printed
     assert "compared  accuracy 0.0100 above version 6, which has 0.8900" in lines
     assert f"pushed to {finished.model}" in lines

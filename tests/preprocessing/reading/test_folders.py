@@ -1,5 +1,7 @@
 """What is in a folder, on this machine and in a file system of Beam."""
 
+import re
+
 import pytest
 
 from core.errors import InputError
@@ -28,5 +30,13 @@ def test_the_names_of_a_depth_are_listed_in_folders_of_interest_alone(tmp_path, 
 
 
 def test_a_folder_that_is_missing_is_one_line(tmp_path):
-    with pytest.raises(InputError, match=r"missing cannot be listed: .*; it must be a folder"):
+    with pytest.raises(InputError, match="missing does not exist; set the folder that"):
         list(list_below(str(tmp_path / "missing"), 1, lambda parts: True))
+
+
+def test_a_folder_that_cannot_be_listed_has_the_reason_once(tmp_path):
+    file = tmp_path / "a"
+    file.write_text("")
+    problem = f"data.input_base: {file} cannot be listed: Not a directory; it must be a folder"
+    with pytest.raises(InputError, match=re.escape(problem)):
+        list(list_below(str(file), 1, lambda parts: True))

@@ -1,6 +1,7 @@
 """`amazon-reviews watch` as a command."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -134,6 +135,16 @@ def test_another_topic_is_an_alarm_with_its_words(watch):
     assert "new words" in out and "bottle (100.0%, before 0.0%)" in out
     assert "old words" in out and "phone (0.0%, before 100.0%)" in out
     assert out.splitlines()[-1].startswith("result    alarm of severity low (scores, words): ")
+
+
+def test_a_figure_and_its_interval_have_one_unit(watch):
+    _, (out, _) = watch(texts(300, seed=3))
+    lines = {line.split()[0]: line for line in out.splitlines()}
+    share = r"\d+\.\d%"
+    assert re.search(rf" is {share} \(95 %: {share} to {share}, p", lines["scores"])
+    assert re.search(rf"  {share} of the answers .* \(95 %: {share} to {share}, p", lines["unsure"])
+    fraction = r"\d\.\d{4}"
+    assert re.search(rf"{fraction} \(95 %: {fraction} to {fraction}\)$", lines["estimate"])
 
 
 def test_an_alarm_starts_a_run_and_ends_with_its_exit_code(watch, tmp_path):

@@ -137,7 +137,7 @@ def test_words_are_explained_by_the_predicted_class(topics):
     assert list(answer) == ["probability", "label", "class", "parts"]
     assert (answer["label"], answer["class"], answer["probability"]) == (2, TOPICS.names[2], BEST)
     effects = {part["text"]: part["effect"] for part in answer["parts"] if "effect" in part}
-    # The log-odds are log(10 / 4) with the word and log(1 / 4) without it.
+    # The logits are log(10 / 4) with the word and log(1 / 4) without it.
     assert effects == {"a": 0.0, "c2": pytest.approx(np.log(10), abs=1e-3), "thing": 0.0}
 
 

@@ -69,13 +69,13 @@ def test_an_index_may_be_text_addresses_ipv6_and_other_keys_are_left_alone():
         ("worker", 'Invalid JSON: .*; a correct value is {"cluster": {"worker"'),
         ({"cluster": {"a\nb": []}}, "cluster.a b: unknown value"),
         ({"task": {"type": "worker", "index": 0}}, "cluster: Field required; a correct value is"),
-        (config("evaluator", 0, worker=2), "task.type: unknown value 'evaluator', known here"),
+        (config("evaluator", 0, worker=2), "task.type: unknown value 'evaluator', known are"),
         (
             {"cluster": {"worker": ["a:1", "b:1"]}},
             'no task of this process; .* {"type": "worker", "index": 0}',
         ),
         (config("worker", 2, worker=2), "task worker 2 is not in .*, which has 2 worker from 0"),
-        (config("worker", -1, worker=2), "task.index: Input should be .*equal to 0, not -1"),
+        (config("worker", -1, worker=2), "task.index: must be at least 0, not -1"),
     ],
 )
 def test_a_malformed_value_is_an_error_of_one_line(value, message):

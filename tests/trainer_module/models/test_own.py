@@ -87,7 +87,7 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "SEARCH_SPACE contains 'drop', which is no hyperparameter of the model; did you mean dro"),
         ("[32, 64, 128]", '(32, 128, "linear")', "SEARCH_SPACE",
          "SEARCH_SPACE contains 'embedding_width': (32, 128, 'linear'), but embedding_width does "
-         "not allow 32.0: Input should be a valid integer; a range has float values, set a list"),
+         "not allow 32.0: must be an integer; a range has float values, set a list"),
         ("optimizer = adam", "optimizer = 3", "optimizer = 3", "optimizer is not a function"),
         ("optimizer = adam", "def optimizer(rate):\n    return rate", "def optimizer",
          "optimizer returns a builtins.float, not a tf_keras optimizer"),
