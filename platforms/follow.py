@@ -27,6 +27,12 @@ class NoResponse(ServerError):
     """A request without a response; a retry may succeed."""
 
 
+class Interrupted(UserError):
+    """Ctrl-C before the response to a request that the cluster may carry out."""
+
+    exit_code = exit_codes.INTERRUPTED
+
+
 class Task(NamedTuple):
     """A task of a run.
 
@@ -175,14 +181,17 @@ def _own_tasks(status: Status, names: Sequence[str]) -> list[Task]:
     return list(own.values())
 
 
-def possibly_submitted(error: NoResponse, name: str, link: str) -> ServerError:
+def possibly_submitted(
+    error: NoResponse | KeyboardInterrupt, name: str, link: str
+) -> ServerError | Interrupted:
     """Return the error of a submission without a response, which the cluster may have accepted.
 
     Args:
-      error: the error of the request.
+      error: the error of the request, or Ctrl-C before its response.
       name: the name of the run.
       link: the URL of the page that shows whether the run exists.
     """
-    return ServerError(
-        f"{error}; it is unknown whether {name} was submitted, check {link} before a retry"
-    )
+    unknown = f"it is unknown whether {name} was submitted, check {link} before a retry"
+    if isinstance(error, KeyboardInterrupt):
+        return Interrupted(f"interrupted; {unknown}")
+    return ServerError(f"{error}; {unknown}")

@@ -45,6 +45,7 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
       ConfigError: the endpoint is unreachable, or a setting is wrong.
       ServerError: the server refused the run, limits the rate, or did not respond. In the last case
         the run was perhaps submitted.
+      Interrupted: Ctrl-C before the response. The run was perhaps submitted.
     """
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
