@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from core import exit_codes
 from core.errors import ServerError, UserError
+from pipeline.nodes import REPORT
 
 Report = Callable[[str], None]
 """A function that shows one line to the user."""
@@ -21,6 +22,7 @@ PATIENCE_SECONDS = 600.0
 SUCCESS_STATES = ("SUCCEEDED", "SKIPPED")
 ENDS = (*SUCCESS_STATES, "FAILED", "CANCELED", "CANCELLED")
 """The states of a run that has ended."""
+_UNKNOWN_VERDICT = f"the report of the step {REPORT} shows whether the model was pushed"
 
 
 class NoResponse(ServerError):
@@ -56,6 +58,7 @@ class Status(NamedTuple):
       error: the error of the whole run; empty without an error.
       waits: the tasks that the cluster does not start, each with the reason.
       errors: the errors of failed tasks that the API does not contain.
+      verdict: what became of the model of a run that has succeeded; empty if it is unknown.
     """
 
     state: str
@@ -63,6 +66,7 @@ class Status(NamedTuple):
     error: str = ""
     waits: Sequence[str] = ()
     errors: Sequence[str] = ()
+    verdict: str = ""
 
 
 class Run(NamedTuple):
@@ -120,6 +124,9 @@ def follow(run: Run, report: Report) -> int:
                 if status.state in SUCCESS_STATES:
                     minutes, seconds = divmod(int(time.monotonic() - started), 60)
                     report(f"{run.name} succeeded after {minutes} min {seconds} s")
+                    # A run also succeeds if its model is not blessed.
+                    verdict = status.verdict or _UNKNOWN_VERDICT
+                    report(textwrap.shorten(verdict, 500, placeholder="…"))
                     return exit_codes.PUSHED
                 if status.state in ENDS:
                     _report_failure(run, status, tasks, report)

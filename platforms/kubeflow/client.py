@@ -11,7 +11,7 @@ import yaml
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
-from platforms.follow import ENDS, Run, Status, Task
+from platforms.follow import ENDS, SUCCESS_STATES, Run, Status, Task
 from platforms.input_cache import set_cache
 from platforms.kubeflow.api import PORT_FORWARD, UI_VARIABLE, Api, connect, submit_once
 from platforms.kubeflow.pods import RunPods
@@ -86,7 +86,8 @@ def _status(api: Api, run_id: str, pods: RunPods) -> Status:
     state = _state(run)
     waits = [] if state in ENDS else pods.waits()
     errors = pods.errors() if state == "FAILED" else []
-    return Status(state, tasks, _message(run), waits, errors)
+    verdict = pods.verdict() if state in SUCCESS_STATES else ""
+    return Status(state, tasks, _message(run), waits, errors, verdict)
 
 
 def _state(run: dict[str, Any]) -> str:
