@@ -84,6 +84,8 @@ def _status(api: Api, run_id: str, pods: RunPods) -> Status:
         for task in details.get("task_details") or []
     ]
     state = _state(run)
+    if state == "FAILED" and pods.was_cancelled():
+        state = "CANCELED"
     waits = [] if state in ENDS else pods.waits()
     errors = pods.errors() if state == "FAILED" else []
     verdict = pods.verdict() if state in SUCCESS_STATES else ""
@@ -91,9 +93,10 @@ def _status(api: Api, run_id: str, pods: RunPods) -> Status:
 
 
 def _state(run: dict[str, Any]) -> str:
-    """Return the state of a run, which is `CANCELED` if the run was cancelled.
+    """Return the state of a run, which is `CANCELED` if its history of states has a cancellation.
 
-    The API calls such a run `FAILED` in the end. Only the history of its states has the difference.
+    The API calls such a run `FAILED` in the end. The history may lack the cancellation of a run
+    that ends at once; then only its Workflow has the difference, see `RunPods.was_cancelled`.
     """
     state = run.get("state") or ""
     history = [each.get("state") for each in run.get("state_history") or []]

@@ -128,6 +128,22 @@ class RunPods:
             f"{step}: {message}" for step, message in _without_pods(messages, failed)
         ]
 
+    def was_cancelled(self) -> bool:
+        """Return whether somebody has cancelled the run, according to its Workflow.
+
+        Returns:
+          False if this machine cannot read the Workflow.
+        """
+        if not self._has_access:
+            return False
+        try:
+            workflows = self._workflows(CoreV1Api(connect()))
+        except InputError:
+            return False
+        # Kubeflow Pipelines cancels a run with the first field, and Argo Workflows with the second.
+        specs = [workflow.get("spec") or {} for workflow in workflows]
+        return any(spec.get("activeDeadlineSeconds") == 0 or spec.get("shutdown") for spec in specs)
+
     def verdict(self) -> str:
         """Return the verdict on the model of a run that has succeeded, from the log of its report.
 

@@ -120,6 +120,20 @@ def test_a_step_without_a_pod_is_reported_with_the_reason_of_argo_workflows(kube
     ]
 
 
+@pytest.mark.parametrize("end", [{"activeDeadlineSeconds": 0}, {"shutdown": "Terminate"}])
+def test_a_cancelled_run_whose_history_lacks_the_cancellation_is_not_called_failed(
+    kubeflow, kubernetes, end
+):
+    kubeflow.server.states = [FAILED]
+    found = workflow((".Trainer.executor", "Failed", "Step exceeded its deadline"))
+    for each in found["items"]:
+        each["spec"] = end
+    kubernetes.answer("GET", "/workflows .*pipeline/runid=r-1", (200, found))
+    assert kubeflow(wait=True) == 1
+    assert kubeflow.lines[-2].endswith(" was cancelled")
+    assert not any("failed" in line or "deadline" in line for line in kubeflow.lines)
+
+
 def test_a_failed_run_without_pods_names_the_namespace(kubeflow, kubernetes):
     kubeflow.server.states = [FAILED]
     kubernetes.answer("GET", "/namespaces/team-a/", (200, {"items": []}))
