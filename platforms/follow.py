@@ -20,7 +20,9 @@ PATIENCE_SECONDS = 600.0
 """Seconds without a response from the cluster after which `follow` ends."""
 
 SUCCESS_STATES = ("SUCCEEDED", "SKIPPED")
-ENDS = (*SUCCESS_STATES, "FAILED", "CANCELED", "CANCELLED")
+DELETED = "DELETED"
+"""The state of a run that somebody has deleted, of which the API knows nothing."""
+ENDS = (*SUCCESS_STATES, "FAILED", "CANCELED", "CANCELLED", DELETED)
 """The states of a run that has ended."""
 _UNKNOWN_VERDICT = f"the report of the step {REPORT} shows whether the model was pushed"
 
@@ -167,6 +169,10 @@ def _report_failure(run: Run, status: Status, tasks: list[Task], report: Report)
             report(f"{each.name} failed: {error or 'no error message from the cluster'}")
         for line in status.errors:
             report(textwrap.shorten(line, 500, placeholder="…"))
+    elif status.state == DELETED:
+        # Kubernetes deletes the pods of the run together with it.
+        report(f"{run.name} was deleted")
+        return
     else:  # The tasks that a cancellation ends are FAILED too.
         report(f"{run.name} was cancelled")
     report(f"logs: {run.logs}")

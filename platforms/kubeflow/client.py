@@ -11,11 +11,14 @@ import yaml
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
-from platforms.follow import ENDS, SUCCESS_STATES, Run, Status, Task
+from platforms.follow import DELETED, ENDS, SUCCESS_STATES, Run, Status, Task
 from platforms.input_cache import set_cache
-from platforms.kubeflow.api import PORT_FORWARD, UI_VARIABLE, Api, connect, submit_once
+from platforms.kubeflow.api import PORT_FORWARD, UI_VARIABLE, Api, Refused, connect, submit_once
 from platforms.kubeflow.pods import RunPods
 from platforms.pipeline_spec import CompiledPipeline, tasks_of
+
+_NOT_FOUND = 404
+"""The HTTP status for an object that does not exist."""
 
 
 def check_access(config: PipelineConfig) -> None:
@@ -77,7 +80,13 @@ def read_pipeline(package: Path) -> CompiledPipeline:
 
 
 def _status(api: Api, run_id: str, pods: RunPods) -> Status:
-    run = api("GET", f"runs/{run_id}")
+    try:
+        run = api("GET", f"runs/{run_id}")
+    except Refused as error:
+        # Another server at the endpoint has another message.
+        if error.status == _NOT_FOUND and f"Run {run_id} not found" in str(error):
+            return Status(DELETED)
+        raise
     details = run.get("run_details") or {}
     tasks = [
         Task(task.get("display_name") or "", task.get("state") or "", _message(task))
