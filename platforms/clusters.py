@@ -68,6 +68,7 @@ class Client(Protocol):
             access.
           ServerError: the cluster refused the run or did not respond. In the last case the run was
             perhaps submitted.
+          Interrupted: Ctrl-C before the response. The run was perhaps submitted.
         """
 
 

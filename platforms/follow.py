@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from core import exit_codes
 from core.errors import ServerError, UserError
+from pipeline.nodes import REPORT
 
 Report = Callable[[str], None]
 """A function that shows one line to the user."""
@@ -19,12 +20,21 @@ PATIENCE_SECONDS = 600.0
 """Seconds without a response from the cluster after which `follow` ends."""
 
 SUCCESS_STATES = ("SUCCEEDED", "SKIPPED")
-ENDS = (*SUCCESS_STATES, "FAILED", "CANCELED", "CANCELLED")
+DELETED = "DELETED"
+"""The state of a run that somebody has deleted, of which the API knows nothing."""
+ENDS = (*SUCCESS_STATES, "FAILED", "CANCELED", "CANCELLED", DELETED)
 """The states of a run that has ended."""
+_UNKNOWN_VERDICT = f"the report of the step {REPORT} shows whether the model was pushed"
 
 
 class NoResponse(ServerError):
     """A request without a response; a retry may succeed."""
+
+
+class Interrupted(UserError):
+    """Ctrl-C before the response to a request that the cluster may carry out."""
+
+    exit_code = exit_codes.INTERRUPTED
 
 
 class Task(NamedTuple):
@@ -50,6 +60,7 @@ class Status(NamedTuple):
       error: the error of the whole run; empty without an error.
       waits: the tasks that the cluster does not start, each with the reason.
       errors: the errors of failed tasks that the API does not contain.
+      verdict: what became of the model of a run that has succeeded; empty if it is unknown.
     """
 
     state: str
@@ -57,6 +68,7 @@ class Status(NamedTuple):
     error: str = ""
     waits: Sequence[str] = ()
     errors: Sequence[str] = ()
+    verdict: str = ""
 
 
 class Run(NamedTuple):
@@ -114,6 +126,9 @@ def follow(run: Run, report: Report) -> int:
                 if status.state in SUCCESS_STATES:
                     minutes, seconds = divmod(int(time.monotonic() - started), 60)
                     report(f"{run.name} succeeded after {minutes} min {seconds} s")
+                    # A run also succeeds if its model is not blessed.
+                    verdict = status.verdict or _UNKNOWN_VERDICT
+                    report(textwrap.shorten(verdict, 500, placeholder="…"))
                     return exit_codes.PUSHED
                 if status.state in ENDS:
                     _report_failure(run, status, tasks, report)
@@ -154,6 +169,10 @@ def _report_failure(run: Run, status: Status, tasks: list[Task], report: Report)
             report(f"{each.name} failed: {error or 'no error message from the cluster'}")
         for line in status.errors:
             report(textwrap.shorten(line, 500, placeholder="…"))
+    elif status.state == DELETED:
+        # Kubernetes deletes the pods of the run together with it.
+        report(f"{run.name} was deleted")
+        return
     else:  # The tasks that a cancellation ends are FAILED too.
         report(f"{run.name} was cancelled")
     report(f"logs: {run.logs}")
@@ -175,14 +194,17 @@ def _own_tasks(status: Status, names: Sequence[str]) -> list[Task]:
     return list(own.values())
 
 
-def possibly_submitted(error: NoResponse, name: str, link: str) -> ServerError:
+def possibly_submitted(
+    error: NoResponse | KeyboardInterrupt, name: str, link: str
+) -> ServerError | Interrupted:
     """Return the error of a submission without a response, which the cluster may have accepted.
 
     Args:
-      error: the error of the request.
+      error: the error of the request, or Ctrl-C before its response.
       name: the name of the run.
       link: the URL of the page that shows whether the run exists.
     """
-    return ServerError(
-        f"{error}; it is unknown whether {name} was submitted, check {link} before a retry"
-    )
+    unknown = f"it is unknown whether {name} was submitted, check {link} before a retry"
+    if isinstance(error, KeyboardInterrupt):
+        return Interrupted(f"interrupted; {unknown}")
+    return ServerError(f"{error}; {unknown}")

@@ -84,6 +84,7 @@ def create(
         the cluster is unreachable or denies access.
       InputError: a value of a parameter is not allowed, or the cluster denies access.
       ServerError: the cluster refused the schedule or did not respond.
+      Interrupted: Ctrl-C before the response of the cluster. The schedule was perhaps created.
     """
     name = cluster_name(config)
     schedules = _schedules(config, target)

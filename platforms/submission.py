@@ -59,6 +59,7 @@ def submit(
     Raises:
       ConfigError, InputError: a parameter is wrong, or the cluster is unreachable or denies access.
       ServerError: the cluster refused the run or did not respond.
+      Interrupted: Ctrl-C before the response of the cluster. The run was perhaps submitted.
     """
     values = check_parameters(config, target, parameters)
     # The name is the id of a run on Vertex AI, which has at most 128 characters. The name of a

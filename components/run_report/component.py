@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from absl import logging
 from tfx import types
 from tfx.components.evaluator import constants
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
@@ -34,7 +35,9 @@ from components.run_report.content import collect
 from components.run_report.earlier import Earlier, read_earlier
 from components.run_report.history import DESCRIBED, Run, installed_versions, read_run_by_output
 from components.run_report.page import render
+from components.run_report.summary import decision
 from components.run_report.tracking import from_environment, run_id_from_output, track
+from components.run_report.verdict import LOGGED, judge
 from core.metadata import open_store
 
 REPORT_FILE = "report.html"
@@ -72,8 +75,8 @@ def RunReport(
     """Write a page about a run to `report`, and figures to `metrics` and `classification`.
 
     The page is the file `report.html` in the artifact `report`. On a cluster the artifact is a
-    `system.HTML`, and the page is the file at the URI of the artifact itself. If the run has a
-    tracking server, the component also sends the run to it.
+    `system.HTML`, the page is the file at the URI of the artifact itself, and the log has the
+    verdict on the run. If the run has a tracking server, the component also sends the run to it.
 
     Args:
       name: the name of the pipeline.
@@ -130,6 +133,8 @@ def RunReport(
     on_cluster = not metadata
     file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
     io_utils.write_string_file(file, render(content))
+    if on_cluster:
+        logging.info("%s%s", LOGGED, judge(decision(content)).sentence)
     if content.evaluation and on_cluster:
         _write_figures(content.evaluation, metrics, classification)
     if tracking := from_environment():

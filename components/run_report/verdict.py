@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+LOGGED = "Verdict: "
+"""The beginning of the message with the verdict in the log of a RunReport on a cluster. The
+submission of a run reads it there."""
 UNFINISHED = "unfinished"
 """The result of a run that did not decide, such as one that was killed."""
 

@@ -216,13 +216,14 @@ def submit_once(
     Raises:
       ConfigError: the endpoint is unreachable, or a setting is wrong.
       ServerError: the server refused it, limits the rate, or did not respond.
+      Interrupted: Ctrl-C before the response.
     """  # noqa: DOC501
     with readable_errors(config):
         try:
             return required_id(api("POST", path, body), field)
         except TooManyRequests:
             raise
-        except NoResponse as error:
+        except (NoResponse, KeyboardInterrupt) as error:
             raise possibly_submitted(error, body["display_name"], page) from None
 
 

@@ -11,11 +11,14 @@ import yaml
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
-from platforms.follow import ENDS, Run, Status, Task
+from platforms.follow import DELETED, ENDS, SUCCESS_STATES, Run, Status, Task
 from platforms.input_cache import set_cache
-from platforms.kubeflow.api import PORT_FORWARD, UI_VARIABLE, Api, connect, submit_once
+from platforms.kubeflow.api import PORT_FORWARD, UI_VARIABLE, Api, Refused, connect, submit_once
 from platforms.kubeflow.pods import RunPods
 from platforms.pipeline_spec import CompiledPipeline, tasks_of
+
+_NOT_FOUND = 404
+"""The HTTP status for an object that does not exist."""
 
 
 def check_access(config: PipelineConfig) -> None:
@@ -45,6 +48,7 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
       ConfigError: the endpoint is unreachable, or a setting is wrong.
       ServerError: the server refused the run, limits the rate, or did not respond. In the last case
         the run was perhaps submitted.
+      Interrupted: Ctrl-C before the response. The run was perhaps submitted.
     """
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
@@ -76,22 +80,32 @@ def read_pipeline(package: Path) -> CompiledPipeline:
 
 
 def _status(api: Api, run_id: str, pods: RunPods) -> Status:
-    run = api("GET", f"runs/{run_id}")
+    try:
+        run = api("GET", f"runs/{run_id}")
+    except Refused as error:
+        # Another server at the endpoint has another message.
+        if error.status == _NOT_FOUND and f"Run {run_id} not found" in str(error):
+            return Status(DELETED)
+        raise
     details = run.get("run_details") or {}
     tasks = [
         Task(task.get("display_name") or "", task.get("state") or "", _message(task))
         for task in details.get("task_details") or []
     ]
     state = _state(run)
+    if state == "FAILED" and pods.was_cancelled():
+        state = "CANCELED"
     waits = [] if state in ENDS else pods.waits()
     errors = pods.errors() if state == "FAILED" else []
-    return Status(state, tasks, _message(run), waits, errors)
+    verdict = pods.verdict() if state in SUCCESS_STATES else ""
+    return Status(state, tasks, _message(run), waits, errors, verdict)
 
 
 def _state(run: dict[str, Any]) -> str:
-    """Return the state of a run, which is `CANCELED` if the run was cancelled.
+    """Return the state of a run, which is `CANCELED` if its history of states has a cancellation.
 
-    The API calls such a run `FAILED` in the end. Only the history of its states has the difference.
+    The API calls such a run `FAILED` in the end. The history may lack the cancellation of a run
+    that ends at once; then only its Workflow has the difference, see `RunPods.was_cancelled`.
     """
     state = run.get("state") or ""
     history = [each.get("state") for each in run.get("state_history") or []]

@@ -1,8 +1,8 @@
-"""The pods of a run on Kubeflow Pipelines: why a step failed, and why one does not start.
+"""The pods of a run on Kubeflow Pipelines: why a step failed or does not start, and the verdict.
 
-The API of Kubeflow Pipelines contains neither. Its field `pod_name` is the id of a node of the
-Workflow, and not the name of a pod. A step whose pod Kubernetes has refused or somebody has deleted
-has no pod: the Workflow of Argo contains the reason.
+The API of Kubeflow Pipelines contains none of these. Its field `pod_name` is the id of a node of
+the Workflow, and not the name of a pod. A step whose pod Kubernetes has refused or somebody has
+deleted has no pod: the Workflow of Argo contains the reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import urllib3
 from kubernetes.client import CoreV1Api, CustomObjectsApi
 from kubernetes.client.exceptions import ApiException
 
+from components.run_report.verdict import LOGGED
 from core.errors import InputError
+from pipeline.nodes import REPORT
 from platforms.kubernetes_api import connect
 from platforms.kubernetes_objects import USUAL_WAITS, Object, pod_problem, terminated
 
@@ -24,6 +26,7 @@ _SECONDS = (3.0, 10.0)
 _LINES = 100
 _FAILED = "status.phase=Failed"
 _PENDING = "status.phase=Pending"
+_SUCCEEDED = "status.phase=Succeeded"
 _CONTAINER = "main"
 """The container of a step; the others of its pod belong to Argo."""
 _NODE = "workflows.argoproj.io/node-name"
@@ -42,6 +45,7 @@ _EXIT_STATUS = "failed to execute component: exit status"
 """The launcher's line about a step that ended by itself. The log has the error of the step too."""
 _SIGNAL_KILLED = "signal: killed"
 """The end of the launcher's line about a step whose process was killed, but not its container."""
+_VERDICT = re.compile(f"{LOGGED}(.+)")
 _KILLED = 128
 """The exit code of a container that was killed is greater by the number of the signal."""
 
@@ -123,6 +127,40 @@ class RunPods:
             f"{step}: {message}" for step, message in _without_pods(messages, failed)
         ]
 
+    def was_cancelled(self) -> bool:
+        """Return whether somebody has cancelled the run, according to its Workflow.
+
+        Returns:
+          False if this machine cannot read the Workflow.
+        """
+        if not self._has_access:
+            return False
+        try:
+            workflows = self._workflows(CoreV1Api(connect()))
+        except InputError:
+            return False
+        # Kubeflow Pipelines cancels a run with the first field, and Argo Workflows with the second.
+        specs = [workflow.get("spec") or {} for workflow in workflows]
+        return any(spec.get("activeDeadlineSeconds") == 0 or spec.get("shutdown") for spec in specs)
+
+    def verdict(self) -> str:
+        """Return the verdict on the model of a run that has succeeded, from the log of its report.
+
+        Returns:
+          An empty string if this machine cannot read the pods, or the log contains no verdict.
+        """
+        if not self._has_access:
+            return ""
+        try:
+            api = CoreV1Api(connect())
+            pods = [pod for pod in self._list(api, _SUCCEEDED) if _step(pod) == REPORT]
+        except (InputError, ApiException, urllib3.exceptions.HTTPError):
+            return ""
+        # Thousands of lines of the launcher may follow the verdict.
+        logs = "".join(self._log(api, pod["metadata"]["name"], lines=None) for pod in pods)
+        [found] = _VERDICT.findall(logs)[-1:] or [""]
+        return str(found)
+
     def _messages(self, api: CoreV1Api, *phases: str) -> dict[str, str]:
         """Return node -> message of the Workflow, for the nodes in some phases that have pods.
 
@@ -133,6 +171,19 @@ class RunPods:
         Returns:
           An empty dictionary if this machine can read no Workflow.
         """
+        return {
+            node["name"]: node["message"]
+            for workflow in self._workflows(api)
+            for node in (workflow.get("status", {}).get("nodes") or {}).values()
+            if node["type"] == "Pod" and node.get("phase") in phases and node.get("message")
+        }
+
+    def _workflows(self, api: CoreV1Api) -> list[Object]:
+        """Return the Workflow of the run in a list, which is empty if this machine cannot read it.
+
+        Args:
+          api: the connection to the cluster.
+        """
         try:
             answer = CustomObjectsApi(api.api_client).list_namespaced_custom_object(
                 **_WORKFLOWS,
@@ -142,13 +193,9 @@ class RunPods:
                 _request_timeout=_SECONDS,
             )
         except (ApiException, urllib3.exceptions.HTTPError):
-            return {}
-        return {
-            node["name"]: node["message"]
-            for workflow in json.loads(answer.data)["items"]
-            for node in (workflow.get("status", {}).get("nodes") or {}).values()
-            if node["type"] == "Pod" and node.get("phase") in phases and node.get("message")
-        }
+            return []
+        workflows: list[Object] = json.loads(answer.data)["items"]
+        return workflows
 
     def _list(self, api: CoreV1Api, selector: str) -> list[Object]:
         answer = api.list_namespaced_pod(
@@ -180,14 +227,20 @@ class RunPods:
                 )
         return ""
 
-    def _log(self, api: CoreV1Api, name: str) -> str:
-        """Return the end of the log of a step; empty if its pod has none."""
+    def _log(self, api: CoreV1Api, name: str, lines: int | None = _LINES) -> str:
+        """Return the last lines of the log of a step; empty if its pod has none.
+
+        Args:
+          api: the connection to the cluster.
+          name: the name of the pod.
+          lines: the number of lines; None: the whole log.
+        """
         try:
             log = api.read_namespaced_pod_log(
                 name,
                 self._namespace,
                 container=_CONTAINER,
-                tail_lines=_LINES,
+                tail_lines=lines,
                 _preload_content=False,
                 _request_timeout=_SECONDS,
             )

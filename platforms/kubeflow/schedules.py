@@ -84,6 +84,7 @@ class Schedules:
         Raises:
           ConfigError: the endpoint is unreachable, or a setting is wrong.
           ServerError: the server refused the recurring run, limits the rate, or did not respond.
+          Interrupted: Ctrl-C before the response.
         """
         config = self._config
         pages = f"{os.environ.get(UI_VARIABLE, self._api.endpoint).rstrip('/')}/#/recurringrun"

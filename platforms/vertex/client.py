@@ -75,6 +75,7 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
     Raises:
       InputError: there are no credentials, or Vertex AI refuses the run.
       ServerError: Vertex AI did not respond. The run was perhaps submitted.
+      Interrupted: Ctrl-C before the response. The run was perhaps submitted.
     """  # noqa: DOC501
     vertex = config.vertex
     parent = vertex_api.location(vertex.project, vertex.region)
@@ -93,7 +94,7 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
         # lost.
         with errors_in_one_line("submit the run"), contextlib.suppress(exceptions.AlreadyExists):
             client.create_pipeline_job(request=request, retry=retry, timeout=REQUEST_SECONDS)
-    except NoResponse as error:
+    except (NoResponse, KeyboardInterrupt) as error:
         raise possibly_submitted(error, name, link) from None
     resource = f"{parent}/pipelineJobs/{name}"
     return Run(name, list(pipeline.tasks), link, link, partial(_status, client, resource))

@@ -62,6 +62,7 @@ class Schedules:
         Raises:
           InputError: Vertex AI refuses the schedule.
           ServerError: Vertex AI did not respond. The schedule was perhaps created.
+          Interrupted: Ctrl-C before the response. The schedule was perhaps created.
         """  # noqa: DOC501
         pipeline = read_pipeline(package)
         if not self._config.cache:
@@ -85,7 +86,7 @@ class Schedules:
             with errors_in_one_line("create the schedule"):
                 # A retry after a lost response would create a second schedule.
                 self._client.create_schedule(request=request, retry=None, timeout=REQUEST_SECONDS)
-        except NoResponse as error:
+        except (NoResponse, KeyboardInterrupt) as error:
             raise possibly_submitted(error, name, pages) from None
         return pages
 

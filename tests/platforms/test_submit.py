@@ -9,8 +9,11 @@ import pytest
 import yaml
 
 from cli import compile as command
+from core import exit_codes
 from core.errors import ConfigError
 from platforms import follow
+from platforms.vertex import client as vertex_client
+from platforms.vertex import schedules as vertex_schedules
 
 
 def test_errors_are_reported_before_compiling(kubeflow, tmp_path, monkeypatch):
@@ -73,3 +76,34 @@ def test_ctrl_c_while_waiting_leaves_the_run_alone(kubeflow):
 
     assert kubeflow(wait=True, report=report) == 130
     assert lines[-1].startswith("interrupted; the run continues, see or stop it at http://kub")
+
+
+def test_ctrl_c_before_the_response_names_what_the_cluster_may_have_accepted(
+    kubeflow, vertex, monkeypatch
+):
+    real = kubeflow.server.request
+    sent = []
+
+    def request(method, url, body, *options):
+        answer = real(method, url, body, *options)
+        if method == "POST" and url.endswith("runs"):
+            sent.append(body["display_name"])
+            signal.raise_signal(signal.SIGINT)
+        return answer
+
+    def create(client, request, **options):
+        run = request.get("pipeline_job_id")
+        sent.append(run or request["schedule"].display_name)
+        signal.raise_signal(signal.SIGINT)
+
+    kubeflow.server.request = request
+    monkeypatch.setattr(vertex_client.PipelineServiceClient, "create_pipeline_job", create)
+    monkeypatch.setattr(vertex_schedules.ScheduleServiceClient, "create_schedule", create)
+    for cluster in (kubeflow, vertex):
+        for start in (cluster, cluster.schedule):
+            with pytest.raises(follow.Interrupted) as caught:
+                start()
+            assert caught.value.exit_code == exit_codes.INTERRUPTED
+            message = f"interrupted; it is unknown whether {sent[-1]} was submitted, check http"
+            assert str(caught.value).startswith(message)
+    assert len(sent) == 4

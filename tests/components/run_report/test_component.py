@@ -11,6 +11,7 @@ from components.evaluator.files import CANDIDATE, WHOLE, Results
 from components.evaluator.thresholds import Evaluation
 from components.properties import BASELINE_PROPERTY
 from components.run_report.component import RunReport, _write_figures
+from components.run_report.verdict import LOGGED
 from preprocessing.labels import Labels
 from tests.components.run_report.artifacts import REVIEWS, write_run
 
@@ -36,10 +37,12 @@ def execute(folder, reviews):
     return (folder / "report").read_text(), artifacts["metrics"], artifacts["classification"]
 
 
-def test_on_a_cluster_the_report_is_the_page_and_the_figures_are_properties(tmp_path):
+def test_on_a_cluster_the_report_is_the_page_and_the_figures_are_properties(tmp_path, log):
     page, metrics, classification = execute(tmp_path, REVIEWS)
     assert "The model is blessed and was not pushed." in page
     assert "accuracy is 0.6667, evaluation.min_accuracy requires 0.8" in page
+    verdict = "The model is blessed and was not pushed: accuracy is 0.6667, evaluation.min_accuracy"
+    assert any(line.startswith(f"{LOGGED}{verdict}") for line in log.messages)
     # The person who reads the page has no file paths.metadata.
     reason = "because a run on a cluster has no record of earlier runs"
     assert f"The settings of version 7 are unknown, {reason}." in page

@@ -5,6 +5,7 @@ import urllib3
 import yaml
 from kubernetes.client.rest import RESTClientObject
 
+from components.run_report.verdict import LOGGED
 from tests.platforms.training_jobs.scripted_api import ScriptedApi, status
 
 KUBE_CONFIG = {
@@ -119,11 +120,39 @@ def test_a_step_without_a_pod_is_reported_with_the_reason_of_argo_workflows(kube
     ]
 
 
+@pytest.mark.parametrize("end", [{"activeDeadlineSeconds": 0}, {"shutdown": "Terminate"}])
+def test_a_cancelled_run_whose_history_lacks_the_cancellation_is_not_called_failed(
+    kubeflow, kubernetes, end
+):
+    kubeflow.server.states = [FAILED]
+    found = workflow((".Trainer.executor", "Failed", "Step exceeded its deadline"))
+    for each in found["items"]:
+        each["spec"] = end
+    kubernetes.answer("GET", "/workflows .*pipeline/runid=r-1", (200, found))
+    assert kubeflow(wait=True) == 1
+    assert kubeflow.lines[-2].endswith(" was cancelled")
+    assert not any("failed" in line or "deadline" in line for line in kubeflow.lines)
+
+
 def test_a_failed_run_without_pods_names_the_namespace(kubeflow, kubernetes):
     kubeflow.server.states = [FAILED]
     kubernetes.answer("GET", "/namespaces/team-a/", (200, {"items": []}))
     assert kubeflow(wait=True) == 1
     assert kubeflow.lines[-2].startswith("kubeflow.namespace: team-a has no pod of this run; set")
+
+
+def test_a_run_that_succeeds_without_a_push_is_reported_with_its_verdict(kubeflow, kubernetes):
+    verdict = "The model is not blessed and was not pushed: accuracy is 0.7, minimum 0.8."
+    ended_pods = [pod("p-1", "Pusher", phase="Succeeded"), pod("p-2", "RunReport")]
+    kubernetes.answer("GET", "status.phase=Succeeded", (200, {"items": ended_pods}))
+    log = f"INFO absl: Read the report\nINFO absl: {LOGGED}{verdict}\nINFO absl: Done\n"
+    kubernetes.answer("GET", "/pods/p-2/log", (200, log), (404, "no log"))
+    assert kubeflow(wait=True) == 0
+    assert kubeflow.lines[-1] == verdict
+    assert not any("/log" in each and "tailLines" in each for each in kubernetes.requests)
+    assert kubeflow(wait=True) == 0
+    unknown = "the report of the step RunReport shows whether the model was pushed"
+    assert kubeflow.lines[-1] == unknown
 
 
 def test_without_a_kube_config_the_pods_are_not_read(kubeflow, kubernetes, tmp_path):

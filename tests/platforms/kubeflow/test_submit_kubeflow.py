@@ -199,6 +199,17 @@ def test_a_run_that_is_cancelled_is_not_called_failed(kubeflow):
     assert not any("failed: " in line for line in kubeflow.lines)
 
 
+def test_a_run_that_is_deleted_does_not_continue(kubeflow):
+    message = "Failed to get a run: ResourceNotFoundError: Run r-1 not found"
+    kubeflow.server.fail("GET", "/runs/r-1", 404, {"code": 5, "message": message})
+    assert kubeflow(wait=True) == 1
+    assert re.fullmatch(r"amazon-reviews-\S+ was deleted", kubeflow.lines[-1])
+    # The port-forward of another server.
+    kubeflow.server.fail("GET", "/runs/r-1", 404, "no page /runs/r-1")
+    assert kubeflow(wait=True) == 1
+    assert kubeflow.lines[-1].startswith("the status cannot be read (404 no page /runs/r-1); the")
+
+
 def test_an_unreachable_endpoint(kubeflow, monkeypatch):
     # An endpoint on loopback is not requested from a proxy.
     monkeypatch.setenv("http_proxy", "http://localhost:1")
