@@ -7,8 +7,9 @@ and `gzip.GzipFile` lose the content of the read that detects the damage. This m
 one step of 8 KiB of the archive and the damaged block: up to 900 kB of text in bz2, and 128 KiB in
 zstd.
 
-An unfinished download is often a file of its final size whose rest is NUL. The decoder of gzip takes
-such bytes for repetitions of the text before them, without an error, so this module looks for them.
+An unfinished download is often a file of its final size whose rest is NUL. The decoder of gzip
+takes such bytes for repetitions of the text before them, without an error, so this module looks for
+them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import zstandard
 _STEP = 1 << 13
 """Compressed bytes of a step. The decoders do not limit their output, so their input is small."""
 _LEAST_FILLING = 512
-"""The least number of equal bytes, NUL or 0xFF, which a program may have written in place of data."""
+"""The least number of equal bytes, NUL or 0xFF, that a program wrote in place of the data."""
 _GZIP_TRAILER = 8
 """The number of bytes behind the data of a member of gzip. Some of them may be NUL or 0xFF."""
 _FILLING = re.compile(rb"\0{%d,}|\xff{%d,}" % (_LEAST_FILLING, _LEAST_FILLING))

@@ -147,10 +147,7 @@ def _labels(lines: bytes, layout: Layout) -> Iterable[object]:
 def _labels_in_columns(
     path: str, head: bytes, is_all: bool, layout: Layout
 ) -> dict[str, frozenset[str]]:
-    """Return column of labels -> the labels in it, for the inspected records of a file.
-
-    If all records in the head of the file have stars, the rest of the file is not inspected.
-    """
+    """Return column of labels -> the labels in it, for the inspected records of a file."""
     found: defaultdict[str, set[Any]] = defaultdict(set)
     if layout.format == "parquet":
         found.update(parquet.labels(path, layout))
@@ -166,8 +163,7 @@ def _labels_in_columns(
                 found[name].update(labels_among([record[name]]))
 
     inspect_labels(_records(head, layout, is_head=True))
-    only_stars = has_stars(layout.columns and layout.columns.label) and all(map(has_stars, found))
-    if layout.format != "parquet" and not is_all and not only_stars:
+    if layout.format != "parquet" and not is_all:
         for lines in sampled_lines(path):
             inspect_labels(_records(lines, layout))
     return {name: frozenset(labels_among(values)) for name, values in found.items()}

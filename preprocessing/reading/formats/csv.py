@@ -45,6 +45,9 @@ _MOST_LABELS = 10_000
 """Maximum number of labels of earlier records."""
 _RULE = re.compile(r"(?=.*(?:--|==))[-=+:|\s]+")
 """A line under a header, as SQL Server, PostgreSQL and Markdown write it."""
+_BLANKS = "white space between a separator and a quotation mark"
+_SPACED = re.compile(r'\s+"')
+_SPACED_FIELD = re.compile(r' +"((?:[^"]|"")*)"')
 _RETURN = re.compile(r"\r(?!\n)")
 
 
@@ -164,6 +167,12 @@ def _is_sep_line(fields: list[str], dialect: Dialect) -> bool:
     return fields[0] in ("sep=", f"sep={dialect.separator}") and not any(fields[1:])
 
 
+def _without_blanks(field: str) -> str:
+    """Return what is within the quotation marks of a field, if only blanks precede them."""
+    found = _SPACED_FIELD.fullmatch(field)
+    return found[1].replace('""', '"') if found else field
+
+
 def _picker(names: list[str], reader: RowReader) -> itemgetter[Any]:
     """Return a function: fields of a record with these names -> values for `RowReader.add_usual`.
 
@@ -198,6 +207,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
         dialect = dialect._replace(escapes=f"{dialect.escapes}n")
         escaped = False
     is_under_header = False
+    before_quote = re.compile(re.escape(dialect.separator) + r' +"(?!")')
     lines = RecordLines(stream, dialect)
     labels = LabelReader(replace(layout, collected=None))
     # With other tasks than sentiment a file is read twice, at first without the meaning of labels.
@@ -254,8 +264,13 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 if any(map(_RETURN.search, fields)):
                     detail = f"{RETURNS}, and {detail}"
                     lines.lost += sum(len(field.encode("utf-8", "replace")) for field in fields)
+                elif any(map(_SPACED.match, fields)):
+                    detail = f"{_BLANKS}, and {detail}"
                 batch.reject(position, BROKEN_CSV, detail)
             else:
+                # A part of a joined file may have blanks before quotes that the head lacks.
+                if fields[-1][:1] == " " and before_quote.search(lines.first_line()):
+                    fields = list(map(_without_blanks, fields))
                 if escaped:
                     fields = [field.replace(r"\n", "\n") for field in fields]
                 values = pick([*fields, ""])
