@@ -24,7 +24,8 @@ from preprocessing.reading.records import (
 _REMEDIES = {
     BAD_LABEL: "data.labels sets the meaning of labels, and data.columns.label their column",
     BROKEN_CSV: "CSV has a field with a separator, a quotation mark or a line break in quotation "
-    "marks, and a quotation mark inside of them twice, as pandas' `to_csv` writes them",
+    "marks, with no white space outside of them, and a quotation mark inside of them twice, as "
+    "pandas' `to_csv` writes them",
     BROKEN_JSON: "each line of JSON lines is one object",
     WRONG_TYPE: "write a label as a text or a number, and a text as one string",
     UNKNOWN_COLUMNS: "rename columns that contain texts to those of the other records",
@@ -60,7 +61,8 @@ def check_counts(
         raise InputError(
             f"{counts.rejected[OTHER_SCALE]} of the labels contradict the scale that was detected "
             "in samples of the files: set data.labels to the meaning of all labels, such as "
-            "{1: 0, 2: 0, 3: null, 4: 1, 5: 1}; the first: " + first({OTHER_SCALE})
+            "{1: 0, 2: 0, 3: null, 4: 1, 5: 1}, or, if another column contains them, write their "
+            "records into a file of their own; the first: " + first({OTHER_SCALE})
         )
     lost = counts.lost_bytes
     total = counts.lines_with_review

@@ -6,12 +6,17 @@ library do not suffice: `bz2.BZ2File` ignores garbage after the first member, an
 and `gzip.GzipFile` lose the content of the read that detects the damage. This module loses at most
 one step of 8 KiB of the archive and the damaged block: up to 900 kB of text in bz2, and 128 KiB in
 zstd.
+
+An unfinished download is often a file of its final size whose rest is NUL. The decoder of gzip
+takes such bytes for repetitions of the text before them, without an error, so this module looks for
+them.
 """
 
 from __future__ import annotations
 
 import bz2
 import io
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -21,6 +26,11 @@ import zstandard
 
 _STEP = 1 << 13
 """Compressed bytes of a step. The decoders do not limit their output, so their input is small."""
+_LEAST_FILLING = 512
+"""The least number of equal bytes, NUL or 0xFF, that a program wrote in place of the data."""
+_GZIP_TRAILER = 8
+"""The number of bytes behind the data of a member of gzip. Some of them may be NUL or 0xFF."""
+_FILLING = re.compile(rb"\0{%d,}|\xff{%d,}" % (_LEAST_FILLING, _LEAST_FILLING))
 _ZSTD_WINDOW = 1 << 31  # the largest window that zstd's `--long` option writes
 
 _MAGIC = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -80,11 +90,12 @@ class _Codec(NamedTuple):
     new_decoder: Callable[[], Any]
     errors: tuple[type[Exception], ...]
     padding: bytes = b""  # the bytes that may follow a member; tapes add zeros
+    decodes_filling: bool = False  # whether it finds no error in bytes that are all equal
 
 
 _CODECS = {
     "bz2": _Codec(bz2.BZ2Decompressor, (OSError, ValueError, EOFError)),
-    "gzip": _Codec(lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), (zlib.error,), b"\0"),
+    "gzip": _Codec(lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), (zlib.error,), b"\0", True),
     "zstd": _Codec(
         lambda: zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj(),
         (zstandard.ZstdError,),
@@ -146,19 +157,23 @@ class DecompressedStream(io.RawIOBase):
 def _decompress(path: str, raw: BinaryIO, codec: _Codec) -> Iterator[bytes]:
     delivered = 0  # all content before this byte of the compressed file has been returned
     decoder, data = None, b""
-    while data := data or raw.read(_STEP):
+    while data := data or _read_step(raw):
         if delivered and not decoder and not (data := data.lstrip(codec.padding)):
             continue
         start = raw.tell() - len(data)
         decoder = decoder or codec.new_decoder()
+        filling = _find_filling(decoder, data) if codec.decodes_filling else None
         try:
-            content = decoder.decompress(data)
+            content = decoder.decompress(data[:filling])
             # If the data end with a block of bz2, one call returns only 32 KiB of it.
             while not decoder.eof and (rest := decoder.decompress(b"")):
                 content += rest
         except codec.errors:
             raise CorruptArchive(path, start, "damaged", delivered) from None
         yield content
+        if filling is not None:
+            why = f"filled with {'NUL' if data[filling] == 0 else '0xFF'}"
+            raise CorruptArchive(path, start + filling, why, start + filling)
         data = decoder.unused_data
         if decoder.eof:
             decoder, delivered = None, raw.tell() - len(data)
@@ -166,3 +181,45 @@ def _decompress(path: str, raw: BinaryIO, codec: _Codec) -> Iterator[bytes]:
             delivered = start
     if decoder or not delivered:
         raise CorruptArchive(path, raw.tell(), "truncated", delivered)
+
+
+def _read_step(raw: BinaryIO) -> bytes:
+    """Return the next bytes of an archive, which do not end within the first bytes of a filling."""
+    data = raw.read(_STEP)
+    while data.endswith((b"\0", b"\xff")) and not _ends_with_filling(data):
+        more = raw.read(_LEAST_FILLING)
+        if not more:
+            break
+        data += more
+    return data
+
+
+def _ends_with_filling(data: bytes) -> bool:
+    end = data[-_LEAST_FILLING:]
+    return len(end) == _LEAST_FILLING and end.count(end[:1]) == len(end)
+
+
+def _find_filling(decoder: Any, data: bytes) -> int | None:
+    """Return where bytes begin that a program wrote in place of the data of gzip; None without any.
+
+    The data of one byte of text that is repeated for more than 500 KB are such bytes too, but each
+    bit of them is at least a byte of the text.
+
+    Args:
+      decoder: the decoder of a member of gzip.
+      data: the next bytes of the member, and perhaps bytes behind its end.
+    """
+    found = _FILLING.search(data)
+    if found is None:
+        return None
+    start = found.start()
+    trial = decoder.copy()
+    try:
+        trial.decompress(data[: start + _GZIP_TRAILER])
+        if trial.eof:
+            return None
+        content = trial.decompress(data[start + _GZIP_TRAILER : found.end()])
+    except zlib.error:
+        return None  # the decoder reports the damage
+    is_repeated = len(set(content)) <= 2 and len(content) >= 8 * (len(found[0]) - _GZIP_TRAILER)
+    return None if is_repeated and data[start] == 0 else start

@@ -148,8 +148,11 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
         if separator in "\t|" and _has_line_escapes(head, plain):
             yield plain
             continue
-        dialect = max(_quotings(head, separator), key=lambda one: _regularity(head, one))
-        yield dialect._replace(skips_blanks=dialect.quoted and _has_blanks(head, dialect))
+        possible = (
+            one._replace(skips_blanks=one.quoted and _has_blanks(head, one))
+            for one in _quotings(head, separator)
+        )
+        yield max(possible, key=lambda one: _regularity(head, one))
 
 
 def _quotings(head: bytes, separator: str) -> Iterator[Dialect]:
@@ -257,6 +260,17 @@ def is_regular(head: bytes, dialect: Dialect) -> bool:
     """
     regular = _regular_records(head, dialect)
     return regular > 2 and 2 * regular > len(_widths(head, dialect))
+
+
+def fits_header(head: bytes, dialect: Dialect) -> bool:
+    """Return whether most records behind the first have as many fields as it has.
+
+    Args:
+      head: the result of `samples.read_head`, of a CSV file with a header.
+      dialect: its dialect.
+    """
+    regular = _regular_records(head, dialect) - 1
+    return regular > 0 and 2 * regular >= len(_widths(head, dialect)) - 1
 
 
 def widest(head: bytes) -> tuple[Dialect, list[str]]:

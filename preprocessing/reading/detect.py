@@ -149,8 +149,6 @@ def _labels_in_columns(
 ) -> dict[str, frozenset[str]]:
     """Return column of labels -> the labels in it, for the inspected records of a file.
 
-    If all records in the head of the file have stars, the rest of the file is not inspected.
-
     Args:
       path: path or URL of the file.
       first: the records in the head of the file; none of a Parquet file.
@@ -175,8 +173,7 @@ def _labels_in_columns(
                 found[name].update(labels_among([record[name]]))
 
     inspect_labels(first)
-    only_stars = has_stars(layout.columns and layout.columns.label) and all(map(has_stars, found))
-    if layout.format != "parquet" and not is_all and not only_stars:
+    if layout.format != "parquet" and not is_all:
         for lines in sampled_lines(path):
             inspect_labels(_records(lines, layout))
     return {name: frozenset(labels_among(values)) for name, values in found.items()}

@@ -14,6 +14,7 @@ from preprocessing.reading.contents import PARQUET_MAGIC
 from preprocessing.reading.csv_layout import (
     csv_layout,
     find_late_header,
+    fits_header,
     is_regular,
     widest,
 )
@@ -97,15 +98,16 @@ def _has_names(head: bytes) -> bool:
 def _begins_with_a_header(path: str, head: bytes, options: ReadOptions) -> bool:
     """Return whether the first line is the header of a CSV file with known columns.
 
-    The first of its fields may have many lines of another format.
+    The first of its fields may have many lines of another format. Most records fit the header.
     """
     first = _first_lines(head)[0]
     if fasttext.LINE.fullmatch(first) or first.lstrip().startswith(b"{"):
         return False
     try:
-        return csv_layout(path, head, options).header is not None
+        layout = csv_layout(path, head, options)
     except InputError:
         return False
+    return layout.header is not None and fits_header(head, layout.dialect)
 
 
 def _begin_with_labels(head: bytes, layout: Layout, options: ReadOptions) -> bool:

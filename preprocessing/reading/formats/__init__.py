@@ -13,6 +13,8 @@ from preprocessing.reading.records import (
     LONGEST_MISSING,
     MISSING_STARTS,
     NO_TEXT,
+    OTHER_SCALE,
+    REPEATED_HEADER,
     UNKNOWN_COLUMNS,
     WRONG_TYPE,
     Batch,
@@ -41,6 +43,7 @@ class RowReader:
     def __init__(self, layout: Layout) -> None:
         columns = layout.columns or HEADERLESS
         self._layout = layout
+        self._text_name = columns.text.lower()
         self._reads_labels = layout.reads_labels
         self._labels = LabelReader(layout)
         self._read_label = self._labels.read
@@ -68,6 +71,9 @@ class RowReader:
           Whether the record was added.
         """
         label, title, text, *further, id = values
+        # The header of a joined CSV file, whose label is no class. The length saves most calls.
+        if isinstance(text, str) and len(text) == len(self._text_name) and self._is_name(text):
+            return False
         meaning = self._read_label(label)
         if meaning is None or not isinstance(text, str) or not text or text.isspace():
             return False
@@ -87,6 +93,9 @@ class RowReader:
         batch.add(position, meaning, title, text, further, id_text(id) if self._has_id else None)
         return True
 
+    def _is_name(self, text: str) -> bool:
+        return text.lower() == self._text_name
+
     def _may_differ(
         self, label: Any, title: str, further: Sequence[Any], present: Iterable[str]
     ) -> bool:
@@ -101,11 +110,15 @@ class RowReader:
     def add(self, batch: Batch, position: int, record: Mapping[str, Any]) -> None:
         """Add a record by the columns that it fills, as a review or as a rejected line.
 
+        A record of JSON lines or Parquet with the names of its columns was a header of a CSV file.
+
         Args:
           batch: the batch to which the record is added.
           position: the position of the record in the piece, from 1.
           record: column -> value, for all its columns.
         """
+        if _repeats_names(record):
+            return batch.reject(position, REPEATED_HEADER, "the names of the columns again")
         columns = self.chooser.columns(record)
         label, title, text, *further, id = (
             record.get(name) if name else None for name in columns.names
@@ -130,8 +143,11 @@ class RowReader:
                 return self._reject_type(batch, position, name, label)
             why = _MISSING_LABEL if is_missing(label, self._layout.label_map) else ""
             why = _MISSING_NUMBER if reader.is_number_of_none(label) else why
-            detail = f"label: {printable(label)}{why}" if is_filled(label) else "no label"
-            return batch.reject(position, reader.reason(label), detail)
+            reason = reader.reason(label)
+            is_other = reason == OTHER_SCALE and columns.label != self.names[0]
+            where = f" in `{columns.label}`" if is_other else ""
+            detail = f"label{where}: {printable(label)}{why}" if is_filled(label) else "no label"
+            return batch.reject(position, reason, detail)
         title_text, body = as_text(title), as_text(text)
         if title_text is None:
             return self._reject_type(batch, position, columns.title, title)
@@ -156,3 +172,18 @@ class RowReader:
         if columns.label not in self._readers:
             self._readers[columns.label] = LabelReader(self._layout, columns.label)
         return self._readers[columns.label]
+
+
+def _repeats_names(record: Mapping[str, Any]) -> bool:
+    """Return whether a record has the names of its columns; one word alone may be a text.
+
+    A reader of Parquet has True in place of the values that it does not read.
+    """
+    number = 0
+    for name, value in record.items():
+        if value is True or not is_filled(value):
+            continue
+        if not isinstance(value, str) or value.strip().lower() != name.strip().lower():
+            return False
+        number += 1
+    return number > 1 or (number == 1 and any(record.get(name) == name for name in record))

@@ -45,6 +45,9 @@ _MOST_LABELS = 10_000
 """Maximum number of labels of earlier records."""
 _RULE = re.compile(r"(?=.*(?:--|==))[-=+:|\s]+")
 """A line under a header, as SQL Server, PostgreSQL and Markdown write it."""
+_BLANKS = "white space between a separator and a quotation mark"
+_SPACED = re.compile(r'\s+"')
+_SPACED_FIELD = re.compile(r' +"((?:[^"]|"")*)"')
 _RETURN = re.compile(r"\r(?!\n)")
 
 
@@ -164,6 +167,12 @@ def _is_sep_line(fields: list[str], dialect: Dialect) -> bool:
     return fields[0] in ("sep=", f"sep={dialect.separator}") and not any(fields[1:])
 
 
+def _without_blanks(field: str) -> str:
+    """Return what is within the quotation marks of a field, if only blanks precede them."""
+    found = _SPACED_FIELD.fullmatch(field)
+    return found[1].replace('""', '"') if found else field
+
+
 def _picker(names: list[str], reader: RowReader) -> itemgetter[Any]:
     """Return a function: fields of a record with these names -> values for `RowReader.add_usual`.
 
@@ -191,6 +200,7 @@ class _Parser:
         # Whether the next header is that of the file.
         self._is_first = layout.header is not None and not layout.header_of
         self._is_under_header = False
+        self._before_quote = re.compile(re.escape(self._dialect.separator) + r' +"(?!")')
         self._has_breaks = _has_breaks(layout) and not layout.dialect.escapes
         self._reads_labels = layout.reads_labels
         self._labels = LabelReader(replace(layout, collected=None))
@@ -231,6 +241,9 @@ class _Parser:
         )
         if (not is_usual or self._is_under_header) and self._take(batch, position, fields):
             return
+        # A part of a joined file may have blanks before quotes that the head lacks.
+        if fields[-1][:1] == " " and self._before_quote.search(self._lines.first_line()):
+            fields = list(map(_without_blanks, fields))
         if self._has_breaks:
             fields = [field.replace(r"\n", "\n") for field in fields]
         values = self._pick([*fields, ""])
@@ -263,6 +276,8 @@ class _Parser:
             if any(map(_RETURN.search, fields)):
                 detail = f"{RETURNS}, and {detail}"
                 self._lines.lost += sum(len(field.encode("utf-8", "replace")) for field in fields)
+            elif any(map(_SPACED.match, fields)):
+                detail = f"{_BLANKS}, and {detail}"
             batch.reject(position, BROKEN_CSV, detail)
         else:
             return False

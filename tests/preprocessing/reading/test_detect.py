@@ -150,6 +150,25 @@ def test_blanks_before_a_quote_inside_of_a_field_stay(folder):
     assert got(read(write(folder, "one.csv", lines)))[0] == (1, "  indented")
 
 
+def test_blanks_before_quotes_beside_quotes_behind_backslashes(folder):
+    lines = "".join(f'{n}, "Size, {n}", "It is {n}\\" wide, and new"\n' for n in (1, 5, 2, 4))
+    path = write(folder, "both.csv", f"rating, title, text\n{lines}")
+    found = [f'Size, {n}: It is {n}" wide, and new' for n in (1, 5, 2, 4)]
+    assert [record.text for record in read(path)] == found
+
+
+@pytest.mark.parametrize("rows", ["jsonl", "fasttext"])
+def test_a_header_of_csv_above_lines_of_another_format_is_rejected_alone(folder, rows):
+    lines = {
+        "jsonl": '{{"rating": {0}, "title": "a, b", "text": "t {0}"}}\n',
+        "fasttext": "__label__{0} a: b, c, d, t {0}\n",
+    }[rows]
+    content = "".join(lines.format(n % 2 + (4 if rows == "jsonl" else 1)) for n in range(9))
+    path = write(folder, "above", f"rating,title,text\n{content}")
+    assert detect_format(path).format == rows
+    assert sum(isinstance(record, Review) for record in read(path)) == 9
+
+
 @pytest.mark.parametrize("number", [1, 40])
 @pytest.mark.parametrize("line", ["{}", '{"rating": 1}', "__label__2 from a file"])
 def test_a_line_of_a_field_decides_no_format(folder, line, number):

@@ -360,3 +360,20 @@ def test_an_input_with_several_scales_or_a_setting_has_none(tmp_path):
     write(tmp_path, "a.txt", content("fasttext", [1, 2], "other"))
     files = find_sources(str(tmp_path), {"all": "*"})
     assert input_scale(decide_layouts(files, ReadOptions())) == ""
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_labels_of_another_column_behind_the_head_have_a_scale_of_their_own(
+    tmp_path, monkeypatch, kind
+):
+    monkeypatch.setattr("preprocessing.reading.samples._HEAD", 1_000)
+    stars = [{"rating": n % 2 * 4 + 1, "text": f"stars {n}"} for n in range(100)]
+    polarity = [{"label": n % 2, "content": f"polarity {n}"} for n in range(100)]
+    if kind == "jsonl":
+        content = "".join(json.dumps(row) + "\n" for row in stars + polarity)
+    else:
+        rows = [f"{row['rating']},{row['text']},,\n" for row in stars]
+        rows += [f",,{row['label']},{row['content']}\n" for row in polarity]
+        content = "rating,text,label,content\n" + "".join(rows)
+    found = read(write(tmp_path, f"both.{kind}", content))
+    assert [record.label for record in found] == [0, 1] * 100

@@ -296,6 +296,43 @@ def test_damage_in_gzip_ends_the_reading_and_is_counted(folder, head, options, p
     assert lost == pytest.approx((1 - place) * len(archive), abs=len(archive) / 10)
 
 
+@pytest.mark.parametrize("filling", [b"\0", b"\xff"])
+@pytest.mark.parametrize(
+    ("head", "options"),
+    [(b"", FASTTEXT), (b"label,text\n", ReadOptions(format="csv", label_map=ONE_TWO))],
+)
+@pytest.mark.parametrize("place", [0.1, 0.5, 0.99])
+def test_an_unfinished_download_of_gzip_has_no_reviews_in_its_empty_part(
+    folder, filling, head, options, place
+):
+    # The decoder would repeat earlier reviews for a NUL, without an error.
+    lines = [b"1," + line[11:] if head else line for line in numbered(8_000)]
+    archive = gzip.compress(head + b"\n".join(lines))
+    size = int(len(archive) * place)
+    path = write(folder, "unfinished.gz", archive[:size] + filling * (len(archive) - size))
+    [piece] = cut_file(path, detect_format(path, options))
+    found = list(read_batches(piece, POOL))
+    texts = [text for batch in found for text in batch.texts]
+    start = len(b"1,") if head else len(b"__label__1 ")
+    assert texts == [line[start:] for line in lines[: len(texts)]]
+    assert len(texts) > len(lines) * (place - 0.1)
+    (damage,) = (item for batch in found for item in batch.rejected)
+    assert damage.reason == "corrupt_archive"
+    lost = sum(batch.lost for batch in found)
+    assert lost == pytest.approx((1 - place) * len(archive), abs=1 << 13)
+
+
+@pytest.mark.parametrize("behind", [b"", bytes(10_000)])
+@pytest.mark.parametrize("blank", [b"\n", b" \n"])
+def test_gzip_of_text_that_is_repeated_many_times_is_not_damaged(folder, blank, behind):
+    content = GOOD + blank * 3_000_000 + GOOD
+    path = write(folder, "repeated.gz", gzip.compress(content) + behind)
+    found = read_batches(cut_file(path, detect_format(path, FASTTEXT))[0], POOL)
+    counts = [(len(batch.texts), batch.lost) for batch in found]
+    assert sum(texts for texts, _ in counts) == 800
+    assert not any(lost for _, lost in counts)
+
+
 @pytest.mark.parametrize("suffix", [suffix for suffix in COMPRESS if suffix])
 @pytest.mark.parametrize(
     ("head", "options"),

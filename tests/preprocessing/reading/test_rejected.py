@@ -23,7 +23,7 @@ from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import csv_records
 from preprocessing.reading.formats import parquet as parquet_format
 from preprocessing.reading.labels import CollectedLabels
-from preprocessing.reading.pieces import MAX_LINE_BYTES, Piece
+from preprocessing.reading.pieces import MAX_LINE_BYTES, Piece, cut_file
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions, Rejected
 from tests.preprocessing.reading.review_files import (
@@ -352,6 +352,50 @@ def test_the_records_behind_a_header_have_its_names(folder, reads_labels, header
 def test_a_header_behind_records_without_one_is_no_review(folder):
     path = write(folder, "late_header.csv", "2,t,b\nlabel,title,text\n1,t,b\n")
     assert reasons(read(path)) == ["Review", "repeated_header", "Review"]
+
+
+@pytest.mark.parametrize("reads_labels", [True, False])
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize("task", ["sentiment", "each"])
+def test_the_names_of_the_columns_in_a_record_are_no_review(folder, kind, task, reads_labels):
+    # A joined CSV file that a program converted has its further headers as records.
+    rows = [("5", "a", "good"), ("Rating", "title", "text"), ("rating", "title", "text")]
+    rows += [("1", "b", "bad")]
+    records_of_rows = [dict(zip(("rating", "title", "text"), row, strict=True)) for row in rows]
+    path = str(folder / f"joined.{kind}")
+    if kind == "parquet":
+        table = pa.Table.from_pylist(records_of_rows)
+        pq.write_table(table.append_column("number", pa.array(range(len(rows)))), path)
+    else:
+        write(folder, "joined.jsonl", "".join(json.dumps(row) + "\n" for row in records_of_rows))
+    layout = detect_format(path, ReadOptions(reads_labels=reads_labels, task=task))
+    collected = CollectedLabels() if task == "each" else None
+    [piece] = cut_file(path, replace(layout, collected=collected))
+    batches = list(read_batches(piece, POOL))
+    assert [item.reason for batch in batches for item in batch.rejected] == ["repeated_header"] * 2
+    assert [text for batch in batches for text in batch.texts] == [b"a: good", b"b: bad"]
+    if collected is not None and reads_labels:
+        assert list(collected.names) == ["5", "1"]
+
+
+def test_one_word_in_a_record_is_a_review(folder):
+    words = [{"id": 1, "text": "text"}, {"id": 2, "text": "Text"}, {"id": None, "text": "Text"}]
+    path = write(folder, "words.jsonl", "".join(json.dumps(word) + "\n" for word in words))
+    assert reasons(read(path, ReadOptions(reads_labels=False))) == ["Review"] * 3
+
+
+@pytest.mark.parametrize("reads_labels", [True, False])
+def test_blanks_before_quotes_in_a_later_part_of_a_file(folder, monkeypatch, reads_labels):
+    monkeypatch.setattr("preprocessing.reading.samples._HEAD", 200)
+    first = "".join(f'{5 if n % 2 else 1},"title","review {n}"\n' for n in range(50))
+    first += '5,"title"," ""quoted"""\n'
+    later = '5, "later", "a ""good"" one"\n1, "later", "bad, and late"\n'
+    path = write(folder, "later.csv", f"rating,title,text\n{first}{later}")
+    *_, quoted, good, broken = read(path, ReadOptions(reads_labels=reads_labels))
+    assert quoted.text == 'title:  "quoted"'
+    assert good.text == 'later: a "good" one'
+    assert broken.reason == "broken_csv"
+    assert broken.detail.startswith("white space between a separator and a quotation mark, and 4")
 
 
 @pytest.mark.parametrize("line", ["title,text,text", "5,title,text", "rating,title,a text", "Text"])
