@@ -157,12 +157,12 @@ class DecompressedStream(io.RawIOBase):
 def _decompress(path: str, raw: BinaryIO, codec: _Codec) -> Iterator[bytes]:
     delivered = 0  # all content before this byte of the compressed file has been returned
     decoder, data = None, b""
-    while data := data or _read_step(raw):
+    while data := data or raw.read(_STEP):
         if delivered and not decoder and not (data := data.lstrip(codec.padding)):
             continue
         start = raw.tell() - len(data)
         decoder = decoder or codec.new_decoder()
-        filling = _find_filling(decoder, data) if codec.decodes_filling else None
+        filling = _find_filling(decoder, data, raw) if codec.decodes_filling else None
         try:
             content = decoder.decompress(data[:filling])
             # If the data end with a block of bz2, one call returns only 32 KiB of it.
@@ -183,23 +183,7 @@ def _decompress(path: str, raw: BinaryIO, codec: _Codec) -> Iterator[bytes]:
         raise CorruptArchive(path, raw.tell(), "truncated", delivered)
 
 
-def _read_step(raw: BinaryIO) -> bytes:
-    """Return the next bytes of an archive, which do not end within the first bytes of a filling."""
-    data = raw.read(_STEP)
-    while data.endswith((b"\0", b"\xff")) and not _ends_with_filling(data):
-        more = raw.read(_LEAST_FILLING)
-        if not more:
-            break
-        data += more
-    return data
-
-
-def _ends_with_filling(data: bytes) -> bool:
-    end = data[-_LEAST_FILLING:]
-    return len(end) == _LEAST_FILLING and end.count(end[:1]) == len(end)
-
-
-def _find_filling(decoder: Any, data: bytes) -> int | None:
+def _find_filling(decoder: Any, data: bytes, raw: BinaryIO) -> int | None:
     """Return where bytes begin that a program wrote in place of the data of gzip; None without any.
 
     The data of one byte of text that is repeated for more than 500 KB are such bytes too, but each
@@ -208,7 +192,13 @@ def _find_filling(decoder: Any, data: bytes) -> int | None:
     Args:
       decoder: the decoder of a member of gzip.
       data: the next bytes of the member, and perhaps bytes behind its end.
+      raw: the archive, at the end of `data`.
     """
+    following = b""
+    if data.endswith((b"\0", b"\xff")):
+        following = raw.read(_LEAST_FILLING)
+        raw.seek(-len(following), io.SEEK_CUR)
+    data += following
     found = _FILLING.search(data)
     if found is None:
         return None

@@ -207,6 +207,11 @@ _KINDS = [
             "decrypt it into another folder, and read that folder",
         ),
         (
+            rb"\0GITCRYPT\0",
+            "a file that git-crypt encrypted",
+            "decrypt it with `git-crypt unlock` in its repository",
+        ),
+        (
             rb"SQLite format 3\0",
             "an SQLite database",
             "export it with `sqlite3 -header -csv FILE 'SELECT * FROM TABLE' > NEW_FILE`, and read "

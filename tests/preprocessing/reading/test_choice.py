@@ -1,5 +1,6 @@
 """Records of several datasets in one file: each is read by the columns that it has."""
 
+import gzip
 import io
 import json
 
@@ -321,8 +322,11 @@ def test_1_and_2_beside_stars_in_one_file_are_ambiguous(folder):
 def test_a_number_in_a_column_that_was_not_inspected_fails_the_run(folder, monkeypatch):
     monkeypatch.setattr(samples, "_HEAD", 1 << 12)
     rows = [record(SCHEMAS[5], n) for n in range(300)] + [{"label": 1, "content": "late"}]
-    path = write(folder, "late-labels.jsonl", table("jsonl", rows))
-    assert reasons(read(path))[-1] == "label_of_another_scale"
+    # Samples of a gzip file cannot be read.
+    path = write(folder, "late-labels.jsonl.gz", gzip.compress(table("jsonl", rows)))
+    found = read(path)
+    assert reasons(found)[-1] == "label_of_another_scale"
+    assert found[-1].detail == "label in `label`: 1"
 
 
 def test_a_single_unknown_rating_is_no_other_scale(folder):

@@ -166,6 +166,7 @@ CONTENTS = {
         b"$ANSIBLE_VAULT;1.1;AES256\n6233\n",
         b"age-encryption.org/v1\n-> X25519 ab\n",
     ],
+    "a file that git-crypt encrypted": [b"\0GITCRYPT\0\xb1\xc2\r\xff\x01\2"],
     "an encrypted Parquet file": [b"PARE\x15\x04\x15"],
     "a document": [b"%PDF-1.7\n", b"{\\rtf1\\ansi"],
     "a file that begins with NUL bytes": [bytes(600), bytes(4096) + REVIEWS],
