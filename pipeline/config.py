@@ -29,6 +29,7 @@ from core.settings import (
     closest,
     first_problem,
     flat_settings,
+    hint,
     keys_of_paths,
     sections_of,
 )
@@ -129,7 +130,7 @@ class Data(Section):
         known = ["label", "title", "text", *(column.name for column in features.further_columns())]
         for name in columns:
             if name not in known:
-                raise ValueError(f"unknown column {name}; known are {', '.join(known)}")
+                raise ValueError(f"unknown column {name}, {hint(name, known)}")
         return columns
 
     @field_validator("labels", mode="before")
