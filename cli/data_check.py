@@ -57,9 +57,9 @@ def show_check(console: Console, check: DataCheck, run: str) -> None:
         _heading(console, "settings")
         _block(console, check.settings)
     if check.starts:
-        from pipeline.data_check.settings_file import as_argument
+        from pipeline.data_check.settings_file import as_options
 
-        notes = [f" --set {as_argument(note.settings)}" for note in check.notes_with_settings]
+        notes = [f" {as_options(note.settings)}" for note in check.notes_with_settings]
         print_parts(console, ("a run would start", "green"), f": {run}{''.join(notes)}")
         return
     number = sum(problem.is_blocking for problem in check.problems)
@@ -96,7 +96,8 @@ def show_problems(console: Console, check: DataCheck) -> None:
       console: the output.
       check: the result.
     """
-    for number, problem in enumerate(check.problems, 1):
+    few_texts = (check.few_texts,) if check.few_texts else ()
+    for number, problem in enumerate((*check.problems, *few_texts), 1):
         _heading(console, f"{_kind(problem)} {number}")
         print_parts(console, problem.message)
         _show_remedy(console, problem)

@@ -223,11 +223,11 @@ def _show_data_problems(config: PipelineConfig, options: str) -> None:
 
 def _show_data_notes(console: Console, config: PipelineConfig) -> None:
     """Print the settings that the user's texts require, because a model is worse without them."""
-    from pipeline.data_check.settings_file import as_argument
+    from pipeline.data_check.settings_file import as_options
 
     check = _look(config)
     for note in check.notes_with_settings if check else ():
-        _sentence(console, "texts", f"{note.message}: --set {as_argument(note.settings)}", "yellow")
+        _sentence(console, "texts", f"{note.message}: {as_options(note.settings)}", "yellow")
 
 
 def _look(config: PipelineConfig) -> DataCheck | None:

@@ -15,12 +15,13 @@ from pipeline.config import PipelineConfig
 from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.columns import other_texts
 from pipeline.data_check.converted import Converted
+from pipeline.data_check.few_texts import few_texts
 from pipeline.data_check.file_remedies import Settled, question, settle_files
 from pipeline.data_check.files import found_files
 from pipeline.data_check.found import DataCheck, Problem, Task
 from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.reading import Reading, RunInput
-from pipeline.data_check.settings_file import data_yaml, settings_file, with_data, with_transform
+from pipeline.data_check.settings_file import data_yaml, settings_file, with_data, with_sections
 from pipeline.data_check.splits import in_splits, propose_splits, split_note
 from pipeline.data_check.texts import without_blanks
 from pipeline.data_check.trial import try_settings
@@ -86,11 +87,18 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
         problems += trial.problems
     problems += _text_questions(files, attempt, converted)
     changed = with_data(config, converted.new_base(input_base(config)), changes)
+    is_complete = attempts.is_complete and not (reading.incomplete or converted.partial)
+    advice = None
+    if attempt and attempt.names and is_complete:
+        number = reading.counts.examples["train"]
+        advice = few_texts(config, attempt.options.task, len(attempt.names), number)
+    if advice:
+        changed = with_sections(changed, advice[1])
     hint = None if config.transform.character_ngrams else without_blanks(reading.texts)
     if hint:
         note, features = hint
         problems.append(note)
-        changed = with_transform(changed, features)
+        changed = with_sections(changed, {"transform": features})
     blocking = [problem for problem in problems if problem.is_blocking]
     is_settled = all(problem.settings or problem.commands for problem in blocking)
     read_as: tuple[str, ...] = ()
@@ -98,7 +106,7 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
         read_as = (*found.describe(), *describe(attempt.mapped_layouts()))
     return DataCheck(
         converted.base,
-        is_complete=attempts.is_complete and not (reading.incomplete or converted.partial),
+        is_complete=is_complete,
         left_out=left_out_files(config, found),
         files=found_files(converted, files, attempt, reading, options),
         reading=read_as,
@@ -112,6 +120,7 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
         notes=tuple(map(converted.message, reading.notes)),
         unused=tuple(map(converted.message, reading.unused)),
         problems=tuple(problems),
+        few_texts=advice[0] if advice else None,
         settings=settings_file(changed, is_own, problems),
         is_settled=is_settled,
     )
