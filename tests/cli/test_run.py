@@ -200,6 +200,15 @@ def test_a_model_of_texts_without_blanks_that_is_not_good_gets_the_setting(tmp_p
         assert not [line for line in end(watched, **settings)[1] if line.startswith("texts ")]
 
 
+def test_a_model_of_few_texts_that_is_not_good_gets_the_settings(tmp_path):
+    rows = "".join(f"{n % 5 + 1},a text with number {n}\n" for n in range(100))
+    (tmp_path / "a.csv").write_text(f"rating,text\n{rows}")
+    not_blessed = RunState(outcome=replace(OUTCOME, blessed=False))
+    _, lines = end(not_blessed, data={"input_base": str(tmp_path)})
+    assert lines[-1].startswith("texts     the train split has ")
+    assert "--set 'transform.character_ngrams=[2, 3, 4, 5]' --set 'training={" in lines[-1]
+
+
 def test_a_warm_start_that_was_skipped_is_a_line():
     _, lines = end(RunState(outcome=replace(OUTCOME, skipped_warm_start="vocabulary differs")))
     assert "training  no warm start, the weights are new: vocabulary differs" in lines
