@@ -57,7 +57,10 @@ def show_check(console: Console, check: DataCheck, run: str) -> None:
         _heading(console, "settings")
         _block(console, check.settings)
     if check.starts:
-        print_parts(console, ("a run would start", "green"), f": {run}")
+        from pipeline.data_check.settings_file import as_options
+
+        options = f" {as_options(check.few_texts.settings)}" if check.few_texts else ""
+        print_parts(console, ("a run would start", "green"), f": {run}{options}")
         return
     number = sum(problem.is_blocking for problem in check.problems)
     what = "1 problem" if number == 1 else f"{number} problems"
@@ -94,7 +97,8 @@ def show_problems(console: Console, check: DataCheck) -> None:
       console: the output.
       check: the result.
     """
-    for number, problem in enumerate(check.problems, 1):
+    few_texts = (check.few_texts,) if check.few_texts else ()
+    for number, problem in enumerate((*check.problems, *few_texts), 1):
         _heading(console, f"{_kind(problem)} {number}")
         print_parts(console, problem.message)
         _show_remedy(console, problem)

@@ -114,6 +114,7 @@ def _show_result(
     console: Console, config: PipelineConfig, state: RunState, log: Path | None, options: str
 ) -> int:
     from cli.console import print_parts
+    from pipeline.data_check.few_texts import had_few_steps
 
     if state.failure:
         # The input is checked before a component starts, and again by ReviewExampleGen.
@@ -131,6 +132,10 @@ def _show_result(
         _sentence(console, "unused", line, "yellow")
     if curve := _curve(console, outcome):
         _sentence(console, "curve", curve)
+    if config.data.input_base and had_few_steps(config, outcome.steps):
+        text = "the default training has few steps with so few texts"
+        better = f"amazon-reviews data check{options} proposes a better one"
+        _sentence(console, "training", f"{text}; {better}", "yellow")
     if outcome.skipped_warm_start:
         text = f"no warm start, the weights are new: {outcome.skipped_warm_start}"
         _sentence(console, "training", text, "yellow")

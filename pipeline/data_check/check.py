@@ -14,13 +14,14 @@ from pipeline.config import PipelineConfig
 from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.columns import other_texts
 from pipeline.data_check.converted import Converted
+from pipeline.data_check.few_texts import few_texts
 from pipeline.data_check.file_remedies import question, settle_files
 from pipeline.data_check.files import found_files
 from pipeline.data_check.found import DataCheck, Problem, Task
 from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.left_out import Settled
 from pipeline.data_check.reading import Reading, RunInput
-from pipeline.data_check.settings_file import data_yaml, settings_file, with_data
+from pipeline.data_check.settings_file import data_yaml, settings_file, with_data, with_sections
 from pipeline.data_check.trial import try_settings
 from pipeline.inputs import input_base, input_files, left_out_files, read_options
 from preprocessing.reading.files import SourceFile
@@ -84,6 +85,13 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
         problems += trial.problems
     problems += _text_questions(files, attempt, converted)
     changed = with_data(config, converted.new_base(input_base(config)), changes)
+    is_complete = attempt.is_complete and not (reading.incomplete or converted.partial)
+    proposal = None
+    if attempt.names and is_complete:
+        train_texts = reading.counts.examples["train"]
+        proposal = few_texts(config, attempt.options.task, len(attempt.names), train_texts)
+    if proposal:
+        changed = with_sections(changed, proposal.sections)
     blocking = [problem for problem in problems if problem.is_blocking]
     is_settled = all(problem.settings or problem.commands for problem in blocking)
     read_as: tuple[str, ...] = ()
@@ -91,7 +99,7 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
         read_as = (*found.describe(), *describe(attempt.mapped_layouts()))
     return DataCheck(
         converted.base,
-        is_complete=attempt.is_complete and not (reading.incomplete or converted.partial),
+        is_complete=is_complete,
         left_out=left_out_files(config, found),
         files=found_files(converted, files, attempt, reading, options),
         reading=read_as,
@@ -105,6 +113,7 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
         notes=tuple(map(converted.message, reading.notes)),
         unused=tuple(map(converted.message, reading.unused)),
         problems=tuple(problems),
+        few_texts=proposal.note if proposal else None,
         settings=settings_file(changed, is_own, problems),
         is_settled=is_settled,
     )

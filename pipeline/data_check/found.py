@@ -159,6 +159,7 @@ class DataCheck:
       notes: what a run would print about the classes.
       unused: what a run would print about files without a usable line.
       problems: all problems and questions.
+      few_texts: the note about too few texts for the default training; None if it does not apply.
       settings: the content of a settings file, with which a run would start if `is_settled`.
       is_settled: whether `settings` and the commands settle all problems.
     """
@@ -179,6 +180,7 @@ class DataCheck:
     notes: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    few_texts: Problem | None = None
     settings: str = ""
     is_settled: bool = True
 

@@ -40,6 +40,24 @@ def with_data(config: PipelineConfig, base: str, changes: Mapping[str, Any]) -> 
     return PipelineConfig.model_validate({**values, "data": data})
 
 
+def with_sections(
+    config: PipelineConfig, sections: Mapping[str, Mapping[str, Any]]
+) -> PipelineConfig:
+    """Return settings with changes in some sections.
+
+    Args:
+      config: the settings.
+      sections: name of a section -> its changed keys with their values.
+
+    Raises:
+      pydantic.ValidationError: a change is not allowed.
+    """
+    values = config.model_dump()
+    for name, changes in sections.items():
+        values[name] = {**values[name], **changes}
+    return PipelineConfig.model_validate(values)
+
+
 def settings_file(config: PipelineConfig, is_own: bool, problems: Sequence[Problem]) -> str:
     """Return the content of a settings file.
 
@@ -50,9 +68,9 @@ def settings_file(config: PipelineConfig, is_own: bool, problems: Sequence[Probl
       problems: the problems, whose other answers become comments.
     """
     defaults = PipelineConfig()
-    values = _changed(config, defaults)
+    values = changed_values(config, defaults)
     if not is_own:
-        sample = _changed(load_config("sample", environ={}), defaults)
+        sample = changed_values(load_config("sample", environ={}), defaults)
         values = {key: value for key, value in values.items() if value != sample.get(key)}
     paths = values.pop("paths", {})
     derived = Paths.model_validate({"root": config.paths.root}).model_dump()
@@ -70,18 +88,35 @@ def settings_file(config: PipelineConfig, is_own: bool, problems: Sequence[Probl
     return "\n".join(lines) + "\n"
 
 
-def _changed(section: Section, default: Section) -> dict[str, Any]:
-    """Return the values that differ from the defaults, nested as in YAML."""
+def changed_values(section: Section, default: Section) -> dict[str, Any]:
+    """Return the values that differ from the defaults, nested as in YAML.
+
+    Args:
+      section: the settings, or one of their sections.
+      default: the same section with its defaults.
+    """
     found: dict[str, Any] = {}
     for name in type(section).model_fields:
         value, usual = getattr(section, name), getattr(default, name)
         if value == usual:
             continue
         if isinstance(value, Section):
-            found[name] = _changed(value, usual)
+            found[name] = changed_values(value, usual)
         else:
             found[name] = value
     return found
+
+
+def as_options(settings: str) -> str:
+    """Return the options for a shell, such as `--set 'training={epochs: 5, seed: 7}'`.
+
+    Args:
+      settings: lines of YAML with one or several sections.
+    """
+    sections = load_yaml(settings)
+    return " ".join(
+        f"--set {as_argument(dump_yaml({name: values}))}" for name, values in sections.items()
+    )
 
 
 def as_argument(settings: str) -> str:

@@ -188,6 +188,20 @@ def test_a_model_that_is_not_blessed_but_served_is_a_line():
     assert not [line for line in lines if line.startswith("still served")]
 
 
+def test_the_default_training_on_few_texts_names_the_command_that_proposes_another():
+    few = RunState(outcome=replace(OUTCOME, steps=6))
+    line = (
+        "training  the default training has few steps with so few texts; "
+        "amazon-reviews data check proposes a better one"
+    )
+    of_user = {"input_base": "/reviews"}
+    assert line in end(few, data=of_user)[1]
+    assert line not in end(few)[1]  # the sample
+    assert line not in end(few, data=of_user, training={"epochs": 3})[1]
+    many = RunState(outcome=replace(OUTCOME, steps=400))
+    assert line not in end(many, data=of_user)[1]
+
+
 def test_a_warm_start_that_was_skipped_is_a_line():
     _, lines = end(RunState(outcome=replace(OUTCOME, skipped_warm_start="vocabulary differs")))
     assert "training  no warm start, the weights are new: vocabulary differs" in lines

@@ -694,7 +694,7 @@ def test_the_settings_of_a_file_stay_and_those_of_the_sample_do_not(tmp_path):
     values = yaml.safe_load(check.settings)
     assert values["training"] == {"epochs": 7}
     assert values["paths"] == {"root": f"{tmp_path}/runs"}
-    assert set(yaml.safe_load(look(folder).settings)) == {"data"}
+    assert set(yaml.safe_load(look(folder).settings)) == {"data", "transform", "training"}
 
 
 def test_the_settings_of_a_project_mean_the_same_in_every_working_directory(tmp_path, monkeypatch):
