@@ -71,7 +71,7 @@ def test_a_missing_file_at_a_url_is_one_line_and_exit_code_2(tmp_path, training,
         (None, "cannot be read: .*No such file"),
         (b"\xff", "Invalid JSON: "),
         (json.dumps({**JOB, "training": {"epoch": 1}}).encode(), "training.epoch: unknown key"),
-        (json.dumps({**JOB, "training": {"workers": 2}}).encode(), "training: .*2 workers need "),
+        (json.dumps({**JOB, "training": {"workers": 2}}).encode(), "training: .*2 workers require"),
     ],
     ids=["missing", "damaged", "unknown key", "contradiction"],
 )
