@@ -66,7 +66,8 @@ class _Command(TyperCommand):
         Raises:
           ConfigError: the value of an option or argument is empty, unless it is a text, or the
             value of --config or --set is an argument.
-          click.UsageError: an option is unknown, lacks its value or has a wrong one.
+          typer.BadParameter: an option or argument has a wrong value.
+          click.UsageError: an option is unknown or lacks its value.
         """
         # Typer would convert an empty path to the current folder.
         words, further, _ = self.make_parser(ctx).parse_args(list(args))
@@ -82,7 +83,14 @@ class _Command(TyperCommand):
             found = words.get(parameter.name)
             for value in found if isinstance(found, list | tuple) else [found]:
                 check_values(value, name)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            from core.settings import in_own_words
+
+            # Typer passes on the message of pydantic.
+            error.message = in_own_words(error.message)
+            raise
 
 
 def _option_of(word: str) -> str:

@@ -70,8 +70,9 @@ def submit(
 ) -> None:
     """Compile the pipeline, run it on a cluster and print the run's link.
 
-    Exit code 0: the run was submitted, or succeeded with --wait. 2: a setting is missing or wrong.
-    130: Ctrl-C, after which a submitted run continues. 1: anything else.
+    Exit code 0: the run was submitted; with --wait: it succeeded, whether or not the model was
+    pushed. 2: a setting is missing or wrong. 130: Ctrl-C, after which a submitted run continues.
+    1: anything else.
     """  # noqa: DOC501
     from cli.console import print_line
     from pipeline.config import load_config

@@ -264,7 +264,7 @@ def _block(console: Console, settings: str, comment: str = "") -> None:
 
 
 def check_command(folder: str | None, options: str, write: str = "") -> str:
-    """Return the command that looks at the same data.
+    """Return the command that checks the same data.
 
     Args:
       folder: the argument of the command; None: the folder in the settings.

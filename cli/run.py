@@ -242,7 +242,7 @@ def _show_data_problems(config: PipelineConfig, options: str) -> None:
         return
     try:
         check = check_data(config)
-    except Exception:  # no fault of this look may hide the error of the run
+    except Exception:  # no fault of this check may hide the error of the run
         return
     if check.number_of_files:
         show_after_failure(error_console(), check, options)

@@ -18,16 +18,22 @@ _GREATEST = 2**53
 """The greatest integer up to which every platform passes all integers without rounding."""
 
 _OWN_WORDS = (
+    ("^(Input|String|List|Tuple|Dictionary) should ", "must "),
+    ("^Keys should be strings", "the key must be a string"),
+    ("^Field required", "is missing"),
     (", (unable to|got a) .*", ""),
+    (" after validation, not .*", ""),
+    ("match pattern", "match the pattern"),
     ("a valid dictionary( or instance of .*)?", "a mapping of keys"),
     ("a valid boolean", "true or false"),
     ("a valid integer", "an integer"),
+    ("a valid tuple", "a list"),
     ("a valid ", "a "),
     ("greater than or equal to", "at least"),
     ("less than or equal to", "at most"),
     ("greater than", "more than"),
 )
-"""Pattern in a message of pydantic about a wrong value -> the words of this package."""
+"""Pattern in a message of pydantic -> the words of this package, in the order of replacement."""
 
 
 def _check_greatest(value: int) -> int:
@@ -142,7 +148,10 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         # A whole section is too long for a line, and our own messages may begin with the value.
         is_section = isinstance(value, dict) and not problem["type"].endswith("_type")
         is_there = problem["type"] == "value_error" and message.startswith(str(value))
-        seen = "" if is_section or is_there or isinstance(value, BaseModel) else f", not {value!r}"
+        # Its value is that of the list around it.
+        is_missing = problem["type"] == "missing"
+        is_shown = not (is_section or is_there or is_missing or isinstance(value, BaseModel))
+        seen = f", not {value!r}" if is_shown else ""
         inner = sections.get(".".join(map(str, location)))
         # The validator of a whole section names the key in it.
         names_key = inner is not None and message.partition(":")[0] in inner.model_fields
@@ -161,12 +170,11 @@ def in_own_words(message: str) -> str:
       message: the message of pydantic, or of one of our own validators.
     """
     own = message.removeprefix("Value error, ")
-    text = own.removeprefix("Input should be ")
-    if text == own:
+    if own != message:
         return own
     for pattern, words in _OWN_WORDS:
-        text = re.sub(pattern, words, text)
-    return f"must be {text}"
+        message = re.sub(pattern, words, message)
+    return message
 
 
 def hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:

@@ -30,7 +30,7 @@ def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
     if not models:
         raise InputError(
             f"{destination.location}: no pushed model; `amazon-reviews run` with the same settings "
-            "pushes one"
+            "pushes one. If the models are elsewhere, pass the --config of their runs"
         )
     runs = {
         destination.find_name(run.outcome.pushed_to): run for run in all_runs(config) if run.outcome

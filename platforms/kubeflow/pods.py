@@ -192,9 +192,9 @@ class RunPods:
                 _preload_content=False,
                 _request_timeout=_SECONDS,
             )
+            workflows: list[Object] = json.loads(answer.data)["items"]
         except (ApiException, urllib3.exceptions.HTTPError):
             return []
-        workflows: list[Object] = json.loads(answer.data)["items"]
         return workflows
 
     def _list(self, api: CoreV1Api, selector: str) -> list[Object]:
@@ -244,9 +244,11 @@ class RunPods:
                 _preload_content=False,
                 _request_timeout=_SECONDS,
             )
+            content: bytes = log.data
         except (ApiException, urllib3.exceptions.HTTPError):
-            return ""  # The container did not start, or its node is gone.
-        return str(log.data.decode(errors="replace"))
+            # The container did not start, its node is gone, or the connection was lost.
+            return ""
+        return content.decode(errors="replace")
 
 
 def _without_pods(messages: Mapping[str, str], pods: Sequence[Object]) -> list[tuple[str, str]]:

@@ -76,8 +76,11 @@ def main() -> int:
 
 def _problem(error: Exception) -> str:
     """Return the line about an error that ended a run, with the remedy for a full disk."""
-    remedy = "; the disk is full: free space on it and run again" if disk_is_full(error) else ""
-    return located_cause(error) + remedy
+    line = located_cause(error)
+    # The error of a checkpoint has the remedy already.
+    if disk_is_full(error) and "free space" not in line:
+        line += "; the disk is full: free space on it and run again"
+    return line
 
 
 def _run(config: PipelineConfig, sender: RunSender) -> None:

@@ -43,6 +43,21 @@ def test_every_command_that_reads_settings_takes_them(command, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("serve", "--port", "99999"), "'--port': must be at most 65535"),
+        (("serve", "--port", "http"), "'--port': must be an integer"),
+        (("compile", "--target", "kubefow"), "'--target': 'kubefow' is not one of"),
+        (("compile",), "Missing option '--target'"),
+    ],
+)
+def test_a_wrong_value_of_an_option_is_named_in_own_words(words, problem):
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert problem in result.stderr
+
+
+@pytest.mark.parametrize(
     ("words", "option"),
     [
         (("run", "--config", ""), "--config"),

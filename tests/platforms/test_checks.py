@@ -290,7 +290,7 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
         ("vertex.project='projects/p'", "vertex.project: .* not 'projects/p'"),
         ("vertex.serving_image=Serving:2", "vertex.serving_image: must be the name of an image"),
         (f"kubeflow.namespace={'n' * 64}", "kubeflow.namespace"),
-        (f"name={'n' * 64}", "name: String should have at most 63 characters, not 'n"),
+        (f"name={'n' * 64}", "name: must have at most 63 characters, not 'n"),
         ("kubeflow.service_account=Trainer", "kubeflow.service_account"),
         ("kubeflow.service_account=a..b", "kubeflow.service_account"),
         ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),

@@ -155,6 +155,20 @@ def test_a_run_that_succeeds_without_a_push_is_reported_with_its_verdict(kubeflo
     assert kubeflow.lines[-1] == unknown
 
 
+@pytest.mark.parametrize("lost", ["/pods/p-2/log", "/workflows "])
+@pytest.mark.parametrize("end", [{"state": "SUCCEEDED"}, FAILED])
+def test_a_connection_that_is_lost_during_a_response_does_not_end_the_command(
+    kubeflow, kubernetes, lost, end
+):
+    kubeflow.server.states = [{"state": "RUNNING"}, end]
+    found = [pod("p-2", "RunReport", **ended(1))]
+    kubernetes.answer("GET", "/pods .*status.phase", (200, {"items": found}))
+    broken = urllib3.exceptions.ProtocolError("Connection broken: IncompleteRead")
+    kubernetes.answer("GET", lost, (200, broken))
+    assert kubeflow(wait=True) == (1 if end is FAILED else 0)
+    assert not any("IncompleteRead" in line for line in kubeflow.lines)
+
+
 def test_without_a_kube_config_the_pods_are_not_read(kubeflow, kubernetes, tmp_path):
     (tmp_path / "kube.yaml").unlink()
     kubeflow.server.states = [{"state": "RUNNING"}, FAILED]

@@ -14,6 +14,17 @@ def status(code, message):
     return code, {"kind": "Status", "message": message, "reason": REASONS.get(code, "Any")}
 
 
+class _LostBody:
+    """A response whose connection is lost while its body is read."""
+
+    def __init__(self, error):
+        self._error = error
+
+    @property
+    def data(self):
+        raise self._error
+
+
 class ScriptedApi:
     """Answers in place of the HTTP client of the package `kubernetes`."""
 
@@ -25,7 +36,8 @@ class ScriptedApi:
     def answer(self, method, path, *answers):
         """Give answers to the next requests of a kind, and the last one to all further ones.
 
-        An answer is an exception, or a code and an object or a text.
+        An answer is an exception, or a code and an object, a text or the exception that ends the
+        transfer of the body.
         """
         self._answers.insert(0, (f"{method} .*{path}", list(answers)))
 
@@ -38,6 +50,8 @@ class ScriptedApi:
         if isinstance(answer, Exception):
             raise answer
         code, content = answer
+        if isinstance(content, Exception):
+            return _LostBody(content)
         data = (content if isinstance(content, str) else json.dumps(content)).encode()
         if code >= 400:
             response = SimpleNamespace(

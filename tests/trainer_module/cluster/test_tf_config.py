@@ -68,7 +68,7 @@ def test_an_index_may_be_text_addresses_ipv6_and_other_keys_are_left_alone():
     [
         ("worker", 'Invalid JSON: .*; a correct value is {"cluster": {"worker"'),
         ({"cluster": {"a\nb": []}}, "cluster.a b: unknown value"),
-        ({"task": {"type": "worker", "index": 0}}, "cluster: Field required; a correct value is"),
+        ({"task": {"type": "worker", "index": 0}}, "cluster: is missing; a correct value is"),
         (config("evaluator", 0, worker=2), "task.type: unknown value 'evaluator', known are"),
         (
             {"cluster": {"worker": ["a:1", "b:1"]}},
