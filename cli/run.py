@@ -114,7 +114,6 @@ def _show_result(
     console: Console, config: PipelineConfig, state: RunState, log: Path | None, options: str
 ) -> int:
     from cli.console import print_parts
-    from pipeline.data_check.few_texts import had_few_steps
 
     if state.failure:
         # The input is checked before a component starts, and again by ReviewExampleGen.
@@ -132,10 +131,7 @@ def _show_result(
         _sentence(console, "unused", line, "yellow")
     if curve := _curve(console, outcome):
         _sentence(console, "curve", curve)
-    if config.data.input_base and had_few_steps(config, outcome.steps):
-        text = "the default training has few steps with so few texts"
-        better = f"amazon-reviews data check{options} proposes a better one"
-        _sentence(console, "training", f"{text}; {better}", "yellow")
+    _show_few_texts(console, config, outcome, options)
     if outcome.skipped_warm_start:
         text = f"no warm start, the weights are new: {outcome.skipped_warm_start}"
         _sentence(console, "training", text, "yellow")
@@ -246,6 +242,33 @@ def _show_data_problems(config: PipelineConfig, options: str) -> None:
         return
     if check.number_of_files:
         show_after_failure(error_console(), check, options)
+
+
+def _show_few_texts(
+    console: Console, config: PipelineConfig, outcome: Outcome, options: str
+) -> None:
+    """Print the command with a training for few texts, if the user's data have few texts.
+
+    Args:
+      console: the output.
+      config: the settings of the run.
+      outcome: the outcome of the run.
+      options: the options of the command, see `settings_options`.
+    """
+    from cli.console import print_parts
+    from pipeline.data_check.few_texts import few_texts
+    from pipeline.data_check.settings_file import as_options
+    from pipeline.inputs import read_options
+
+    if config.data.input_base is None:
+        return
+    task, train_texts = read_options(config).task, outcome.lines.examples["train"]
+    proposal = few_texts(config, task, outcome.class_count, train_texts)
+    if proposal:
+        _sentence(console, "training", proposal.note.message, "yellow")
+        better = as_options(proposal.note.settings)
+        # A command is one line, also in a terminal, so that it can be copied.
+        print_parts(console, f"a training for few texts: amazon-reviews run{options} {better}")
 
 
 def _show_failure(failure: Failed, interrupted: bool, log: Path | None) -> int:

@@ -12,12 +12,14 @@ from pipeline.data_check.found import Problem
 from pipeline.data_check.settings_file import changed_values
 from preprocessing.reading.records import STARS_TASK, TaskName
 
+_Sections = Mapping[str, Mapping[str, Any]]
+"""Name of a section of the settings -> its keys with their values."""
 _FEW = 20_000
 """The most train texts for which the settings are proposed. With more texts they were not
 measured, and a training with them takes long."""
 # Logistic regression on parts of words, in small steps: on the sets in the laboratory journal it
 # has the accuracy and the log loss of scikit-learn's regression.
-_TWO_CLASSES: Mapping[str, Any] = {
+_TWO_CLASSES: _Sections = {
     "transform": {"character_ngrams": [2, 3, 4, 5]},
     "training": {
         "model": "ngram_linear",
@@ -38,7 +40,7 @@ class FewTexts(NamedTuple):
     """
 
     note: Problem
-    sections: Mapping[str, Any]
+    sections: _Sections
 
 
 def few_texts(
@@ -58,10 +60,13 @@ def few_texts(
         sections = _TWO_CLASSES
     elif task == STARS_TASK:
         # The thresholds of the preset allow for stars that resemble their neighbours.
-        sections = _of_preset("stars", "transform", "training", "evaluation")
+        preset = _of_preset("stars", "transform", "training", "evaluation")
+        sections = {**preset, "evaluation": _unset_thresholds(config, preset["evaluation"])}
     else:
         sections = _of_preset("topics", "transform", "training")
-    steps = _steps(config, train_texts)
+    sections = {name: values for name, values in sections.items() if values}
+    training = config.training
+    steps = math.ceil(train_texts / training.batch_size_per_replica) * training.epochs
     message = (
         f"the train split has {train_texts:,} texts, so the default training ends after {steps:,} "
         "steps: with more and smaller steps, and with n-grams of characters, a model of few texts "
@@ -71,31 +76,32 @@ def few_texts(
     return FewTexts(note, sections)
 
 
-def had_few_steps(config: PipelineConfig, steps: int) -> bool:
-    """Return whether a training was the default one, with so few texts that another is proposed.
-
-    Args:
-      config: the settings of the run.
-      steps: the number of steps of its training; 0 if it is unknown.
-    """
-    return 0 < steps <= _steps(config, _FEW) and _has_default_training(config)
-
-
-def _steps(config: PipelineConfig, train_texts: int) -> int:
-    """Return the number of steps of a training with one replica."""
-    training = config.training
-    return math.ceil(train_texts / training.batch_size_per_replica) * training.epochs
-
-
 def _has_default_training(config: PipelineConfig) -> bool:
     """Return whether features and training are those of a user who has set none of them."""
     return any(
         (config.transform, config.training) == (default.transform, default.training)
-        for default in (PipelineConfig(), load_config("sample", environ={}))
+        for default in _defaults()
     )
 
 
-def _of_preset(preset: str, *names: str) -> Mapping[str, Any]:
+def _unset_thresholds(config: PipelineConfig, proposed: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the proposed keys of `evaluation` that the user has not set."""
+    return {
+        key: value
+        for key, value in proposed.items()
+        if any(
+            getattr(config.evaluation, key) == getattr(default.evaluation, key)
+            for default in _defaults()
+        )
+    }
+
+
+def _defaults() -> tuple[PipelineConfig, PipelineConfig]:
+    """Return the defaults of a settings file, and those of a command without one."""
+    return PipelineConfig(), load_config("sample", environ={})
+
+
+def _of_preset(preset: str, *names: str) -> _Sections:
     """Return sections of a preset, with the values that differ from the defaults."""
     values = changed_values(load_config(preset, environ={}), PipelineConfig())
     return {name: values[name] for name in names}

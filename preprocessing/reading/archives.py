@@ -8,8 +8,9 @@ one step of 8 KiB of the archive and the damaged block: up to 900 kB of text in 
 zstd.
 
 An unfinished download is often a file of its final size whose rest is NUL. The decoder of gzip
-takes such bytes for repetitions of the text before them, without an error, so this module looks for
-them.
+takes such bytes for repetitions of the text before them, without an error. A text that repeats a
+line, such as `;;;` for each empty row of a spreadsheet, has such bytes too, so the checksum at the
+end decides.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _STEP = 1 << 13
 """Compressed bytes of a step. The decoders do not limit their output, so their input is small."""
 _LEAST_FILLING = 512
 """The least number of equal bytes, NUL or 0xFF, that a program wrote in place of the data."""
-_GZIP_TRAILER = 8
-"""The number of bytes behind the data of a member of gzip. Some of them may be NUL or 0xFF."""
+_MOST_REPEATED = 1 << 18
+"""The greatest number of such bytes in a row that may be data: up to 270 MB of text."""
 _FILLING = re.compile(rb"\0{%d,}|\xff{%d,}" % (_LEAST_FILLING, _LEAST_FILLING))
 _ZSTD_WINDOW = 1 << 31  # the largest window that zstd's `--long` option writes
 
@@ -157,12 +158,17 @@ class DecompressedStream(io.RawIOBase):
 def _decompress(path: str, raw: BinaryIO, codec: _Codec) -> Iterator[bytes]:
     delivered = 0  # all content before this byte of the compressed file has been returned
     decoder, data = None, b""
+    is_whole = False  # whether the checksum of this member was found to be right
     while data := data or raw.read(_STEP):
         if delivered and not decoder and not (data := data.lstrip(codec.padding)):
             continue
         start = raw.tell() - len(data)
         decoder = decoder or codec.new_decoder()
-        filling = _find_filling(decoder, data, raw) if codec.decodes_filling else None
+        filling = None
+        if codec.decodes_filling and not is_whole:
+            filling = _find_filling(data, raw)
+            if filling is not None and _ends_correctly(decoder, data, raw):
+                filling, is_whole = None, True
         try:
             content = decoder.decompress(data[:filling])
             # If the data end with a block of bz2, one call returns only 32 KiB of it.
@@ -176,40 +182,45 @@ def _decompress(path: str, raw: BinaryIO, codec: _Codec) -> Iterator[bytes]:
             raise CorruptArchive(path, start + filling, why, start + filling)
         data = decoder.unused_data
         if decoder.eof:
-            decoder, delivered = None, raw.tell() - len(data)
+            decoder, is_whole, delivered = None, False, raw.tell() - len(data)
         elif content:  # of complete blocks; an incomplete one begins in this step
             delivered = start
     if decoder or not delivered:
         raise CorruptArchive(path, raw.tell(), "truncated", delivered)
 
 
-def _find_filling(decoder: Any, data: bytes, raw: BinaryIO) -> int | None:
-    """Return where bytes begin that a program wrote in place of the data of gzip; None without any.
-
-    The data of one byte of text that is repeated for more than 500 KB are such bytes too, but each
-    bit of them is at least a byte of the text.
+def _find_filling(data: bytes, raw: BinaryIO) -> int | None:
+    """Return where bytes begin that may be in place of the data of gzip; None without any.
 
     Args:
-      decoder: the decoder of a member of gzip.
-      data: the next bytes of the member, and perhaps bytes behind its end.
+      data: the next bytes of the archive.
       raw: the archive, at the end of `data`.
     """
     following = b""
     if data.endswith((b"\0", b"\xff")):
         following = raw.read(_LEAST_FILLING)
         raw.seek(-len(following), io.SEEK_CUR)
-    data += following
-    found = _FILLING.search(data)
-    if found is None:
-        return None
-    start = found.start()
-    trial = decoder.copy()
+    found = _FILLING.search(data + following)
+    return None if found is None else found.start()
+
+
+def _ends_correctly(decoder: Any, data: bytes, raw: BinaryIO) -> bool:
+    """Return whether the rest of a member of gzip is intact, by its checksum.
+
+    Args:
+      decoder: the decoder of the member, which is left as it is.
+      data: the next bytes of the member, and perhaps bytes behind its end.
+      raw: the archive, at the end of `data`; it is left there.
+    """
+    trial, end = decoder.copy(), raw.tell()
+    repeated = 0  # the number of equal bytes in a row, as far as they are whole steps
     try:
-        trial.decompress(data[: start + _GZIP_TRAILER])
-        if trial.eof:
-            return None
-        content = trial.decompress(data[start + _GZIP_TRAILER : found.end()])
+        while data and not trial.eof and repeated <= _MOST_REPEATED:
+            trial.decompress(data)
+            repeated = repeated + len(data) if data == data[:1] * len(data) else 0
+            data = raw.read(_STEP)
     except zlib.error:
-        return None  # the decoder reports the damage
-    is_repeated = len(set(content)) <= 2 and len(content) >= 8 * (len(found[0]) - _GZIP_TRAILER)
-    return None if is_repeated and data[start] == 0 else start
+        return False
+    finally:
+        raw.seek(end)
+    return trial.eof

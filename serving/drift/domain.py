@@ -17,9 +17,10 @@ from scipy.linalg import lapack
 from scipy.sparse import csr_matrix
 from scipy.stats import norm
 
-from preprocessing.scripts import separate_syllables
+from preprocessing.scripts import SYLLABLE, separate_syllables
 
-_WORD = re.compile(r"[\w']+|[^\w\s]+")
+# In Python, `\w` does not include the vowels and tones of Thai and similar writing systems.
+_WORD = re.compile(rf"{SYLLABLE}|[\w']+|[^\w\s]+")
 _LONGEST = 2
 _FOLDS = 5
 _RIDGE = 1.0

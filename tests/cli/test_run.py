@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
@@ -16,6 +17,7 @@ import tests.outcomes
 from cli.options import settings_options
 from cli.run import show
 from cli.run_state import RunState
+from components.line_counts import LineCounts
 from components.run_report.outcome import Outcome
 from core.events import Failed
 from pipeline.config import PipelineConfig
@@ -188,18 +190,21 @@ def test_a_model_that_is_not_blessed_but_served_is_a_line():
     assert not [line for line in lines if line.startswith("still served")]
 
 
-def test_the_default_training_on_few_texts_names_the_command_that_proposes_another():
-    few = RunState(outcome=replace(OUTCOME, steps=6))
-    line = (
-        "training  the default training has few steps with so few texts; "
-        "amazon-reviews data check proposes a better one"
-    )
+def test_the_default_training_on_few_texts_names_the_command_with_a_better_one():
+    def commands(train_texts, **settings):
+        lines = LineCounts(examples=Counter(train=train_texts))
+        # Several GPUs have few steps with many texts, too.
+        state = RunState(outcome=replace(OUTCOME, lines=lines, steps=6))
+        shown = end(state, " --config mine.yaml", **settings)[1]
+        return [line for line in shown if line.startswith("a training for few texts")]
+
     of_user = {"input_base": "/reviews"}
-    assert line in end(few, data=of_user)[1]
-    assert line not in end(few)[1]  # the sample
-    assert line not in end(few, data=of_user, training={"epochs": 3})[1]
-    many = RunState(outcome=replace(OUTCOME, steps=400))
-    assert line not in end(many, data=of_user)[1]
+    [command] = commands(3_000, data=of_user)
+    assert ": amazon-reviews run --config mine.yaml --set 'transform." in command
+    assert "batch_size_per_replica: 64" in command
+    assert not commands(3_000)  # the sample
+    assert not commands(3_000, data=of_user, training={"epochs": 3})
+    assert not commands(20_001, data=of_user)
 
 
 def test_a_warm_start_that_was_skipped_is_a_line():

@@ -58,6 +58,20 @@ def test_few_texts_of_more_classes_get_the_settings_of_their_preset(tmp_path):
         assert found.evaluation == expected.evaluation
 
 
+def test_thresholds_of_the_user_are_kept(tmp_path):
+    folder = write(tmp_path, a__csv=texts(["1", "2", "3", "4", "5"]))
+    for own, expected in (
+        (["evaluation.min_accuracy=0.3"], {"min_accuracy": 0.3, "min_class_recall": 0}),
+        (
+            ["evaluation.min_accuracy=0.3", "evaluation.min_class_recall=0.2"],
+            {"min_accuracy": 0.3, "min_class_recall": 0.2},
+        ),
+    ):
+        check = look(folder, "data.labels=stars", *own)
+        assert yaml.safe_load(check.settings)["evaluation"] == expected
+        assert "min_accuracy" not in check.few_texts.settings
+
+
 def test_many_texts_and_settings_with_a_training_get_no_note(tmp_path):
     assert few_texts(PipelineConfig(), "sentiment", 2, 20_001) is None
     assert few_texts(PipelineConfig(), "sentiment", 2, 20_000)

@@ -242,7 +242,8 @@ class _Parser:
         if (not is_usual or self._is_under_header) and self._take(batch, position, fields):
             return
         # A part of a joined file may have blanks before quotes that the head lacks.
-        if fields[-1][:1] == " " and self._before_quote.search(self._lines.first_line()):
+        may_be_spaced = self._dialect.quoted and fields[-1][:1] == " "
+        if may_be_spaced and self._before_quote.search(self._lines.first_line()):
             fields = list(map(_without_blanks, fields))
         if self._has_breaks:
             fields = [field.replace(r"\n", "\n") for field in fields]

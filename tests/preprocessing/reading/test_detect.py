@@ -150,6 +150,13 @@ def test_blanks_before_a_quote_inside_of_a_field_stay(folder):
     assert got(read(write(folder, "one.csv", lines)))[0] == (1, "  indented")
 
 
+def test_quotation_marks_stay_in_a_table_without_quoted_fields(folder):
+    rows = "".join(f"{n % 2 * 4 + 1}\ta \\t tab {n}\n" for n in range(20))
+    path = write(folder, "table.tsv", f'rating\ttext\n{rows}5\t "Great"\n')
+    assert not detect_format(path, ReadOptions()).dialect.quoted
+    assert got(read(path))[-1] == (1, ' "Great"')
+
+
 def test_blanks_before_quotes_beside_quotes_behind_backslashes(folder):
     lines = "".join(f'{n}, "Size, {n}", "It is {n}\\" wide, and new"\n' for n in (1, 5, 2, 4))
     path = write(folder, "both.csv", f"rating, title, text\n{lines}")

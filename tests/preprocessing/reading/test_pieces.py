@@ -18,6 +18,7 @@ from preprocessing.reading.detect import inspect
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.open_files import open_bytes
 from preprocessing.reading.pieces import (
     MAX_LINE_BYTES,
     TOO_LONG,
@@ -331,6 +332,17 @@ def test_gzip_of_text_that_is_repeated_many_times_is_not_damaged(folder, blank, 
     counts = [(len(batch.texts), batch.lost) for batch in found]
     assert sum(texts for texts, _ in counts) == 800
     assert not any(lost for _, lost in counts)
+
+
+@pytest.mark.parametrize("lines", [b";;;;;\r\n", b"5,a,good\n1,b,bad\n"])
+def test_gzip_of_lines_that_are_repeated_many_times_is_read_to_its_end(folder, lines):
+    # The data of such lines are NUL for more than 512 bytes.
+    content = GOOD + lines * 1_000_000 + GOOD
+    packed = gzip.compress(content)
+    path = write(folder, "repeated.gz", packed + packed)
+    assert bytes(512) in packed
+    with open_bytes(path) as stream:
+        assert stream.read() == content + content
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in COMPRESS if suffix])

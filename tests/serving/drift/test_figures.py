@@ -88,6 +88,12 @@ def test_other_words_are_an_alarm_that_names_them():
     assert found.ngrams[0].ngram in ("baby", "bottle", "baby bottle")
 
 
+def test_a_syllable_is_a_word_with_its_vowels_and_tones():
+    matrix = domain.ngram_matrix(["ดีมาก iPhoneの新".encode(), "ល្អ!".encode()])
+    words = {ngram for ngram in matrix.names if " " not in ngram}
+    assert words == {"ดี", "มา", "ก", "iphone", "の", "新", "ល្អ", "!"}
+
+
 def test_other_shares_of_the_labels_and_wrong_answers_are_alarms():
     random = np.random.default_rng(4)
     old, new = reviews(random, 4000), reviews(random, 1000)
