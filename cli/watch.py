@@ -154,4 +154,5 @@ def _lines(found: Comparison, new: NewReviews, model: str, labels: Labels) -> li
 def _line(figure: Figure) -> str:
     tested = f", {figure.p_text}" if figure.p_text else ""
     changed = ": changed" if figure.is_alarm else ""
-    return f"{figure.name:<9} {figure.sentence} (95 %: {figure.interval_text}{tested}){changed}"
+    interval = " to ".join(figure.interval_texts)
+    return f"{figure.name:<9} {figure.sentence} (95 %: {interval}{tested}){changed}"

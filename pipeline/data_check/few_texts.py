@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from core.overrides import dump_yaml
@@ -54,14 +54,19 @@ def few_texts(
       classes: the number of classes.
       train_texts: the number of Examples in the train split.
     """
-    if not 0 < train_texts <= _FEW or not _has_default_training(config):
+    if not 0 < train_texts <= _FEW:
+        return None
+    # The defaults of a settings file, and those of a command without one.
+    defaults = PipelineConfig(), load_config("sample", environ={})
+    if not _has_default_training(config, defaults):
         return None
     if classes == 2:
         sections = _TWO_CLASSES
     elif task == STARS_TASK:
         # The thresholds of the preset allow for stars that resemble their neighbours.
         preset = _of_preset("stars", "transform", "training", "evaluation")
-        sections = {**preset, "evaluation": _unset_thresholds(config, preset["evaluation"])}
+        thresholds = _unset_thresholds(config, preset["evaluation"], defaults)
+        sections = {**preset, "evaluation": thresholds}
     else:
         sections = _of_preset("topics", "transform", "training")
     sections = {name: values for name, values in sections.items() if values}
@@ -76,29 +81,26 @@ def few_texts(
     return FewTexts(note, sections)
 
 
-def _has_default_training(config: PipelineConfig) -> bool:
+def _has_default_training(config: PipelineConfig, defaults: Sequence[PipelineConfig]) -> bool:
     """Return whether features and training are those of a user who has set none of them."""
     return any(
         (config.transform, config.training) == (default.transform, default.training)
-        for default in _defaults()
+        for default in defaults
     )
 
 
-def _unset_thresholds(config: PipelineConfig, proposed: Mapping[str, Any]) -> Mapping[str, Any]:
+def _unset_thresholds(
+    config: PipelineConfig, proposed: Mapping[str, Any], defaults: Sequence[PipelineConfig]
+) -> Mapping[str, Any]:
     """Return the proposed keys of `evaluation` that the user has not set."""
     return {
         key: value
         for key, value in proposed.items()
         if any(
             getattr(config.evaluation, key) == getattr(default.evaluation, key)
-            for default in _defaults()
+            for default in defaults
         )
     }
-
-
-def _defaults() -> tuple[PipelineConfig, PipelineConfig]:
-    """Return the defaults of a settings file, and those of a command without one."""
-    return PipelineConfig(), load_config("sample", environ={})
 
 
 def _of_preset(preset: str, *names: str) -> _Sections:

@@ -58,12 +58,12 @@ class Figure:
     is_alarm: bool = False
 
     @property
-    def interval_text(self) -> str:
-        """The interval in the unit of the sentence, such as `0.9598 to 0.9806`."""
+    def interval_texts(self) -> tuple[str, str]:
+        """The ends of the interval in the unit of the sentence, such as `0.9598` and `0.9806`."""
         low, high = self.interval
         if self.name in _SHARES:
-            return f"{low:.1%} to {high:.1%}"
-        return f"{low:.4f} to {high:.4f}"
+            return f"{low:.1%}", f"{high:.1%}"
+        return f"{low:.4f}", f"{high:.4f}"
 
     @property
     def p_text(self) -> str:

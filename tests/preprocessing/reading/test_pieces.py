@@ -275,13 +275,20 @@ def test_blocks_behind_the_damage_are_read(folder, size, seed, monkeypatch):
     assert [record.position for record in found] == list(range(1, len(found) + 1))
 
 
+def lines_and_texts(head):
+    """Return 8,000 lines of fastText, or of CSV if there is a head, and their texts."""
+    lines = [b"1," + line[11:] if head else line for line in numbered(8_000)]
+    start = len(b"1,") if head else len(b"__label__1 ")
+    return lines, [line[start:] for line in lines]
+
+
 @pytest.mark.parametrize(
     ("head", "options"),
     [(b"", FASTTEXT), (b"label,text\n", ReadOptions(format="csv", label_map=ONE_TWO))],
 )
 @pytest.mark.parametrize("place", [0.25, 0.75])
 def test_damage_in_gzip_ends_the_reading_and_is_counted(folder, head, options, place):
-    lines = [b"1," + line[11:] if head else line for line in numbered(8_000)]
+    lines, _ = lines_and_texts(head)
     archive = bytearray(gzip.compress(head + b"\n".join(lines)))
     start = int(len(archive) * place)
     archive[start : start + 20_000] = random.Random(0).randbytes(20_000)
@@ -307,15 +314,14 @@ def test_an_unfinished_download_of_gzip_has_no_reviews_in_its_empty_part(
     folder, filling, head, options, place
 ):
     # The decoder would repeat earlier reviews for a NUL, without an error.
-    lines = [b"1," + line[11:] if head else line for line in numbered(8_000)]
+    lines, all_texts = lines_and_texts(head)
     archive = gzip.compress(head + b"\n".join(lines))
     size = int(len(archive) * place)
     path = write(folder, "unfinished.gz", archive[:size] + filling * (len(archive) - size))
     [piece] = cut_file(path, detect_format(path, options))
     found = list(read_batches(piece, POOL))
     texts = [text for batch in found for text in batch.texts]
-    start = len(b"1,") if head else len(b"__label__1 ")
-    assert texts == [line[start:] for line in lines[: len(texts)]]
+    assert texts == all_texts[: len(texts)]
     assert len(texts) > len(lines) * (place - 0.1)
     (damage,) = (item for batch in found for item in batch.rejected)
     assert damage.reason == "corrupt_archive"
@@ -354,15 +360,14 @@ def test_gzip_of_lines_that_are_repeated_many_times_is_read_to_its_end(folder, l
 def test_lost_bytes_cover_the_reviews_that_a_truncated_archive_loses(
     folder, suffix, head, options, cut
 ):
-    lines = [b"1," + line[11:] if head else line for line in numbered(8_000)]
+    lines, all_texts = lines_and_texts(head)
     archive = COMPRESS[suffix](head + b"\n".join(lines))
     size = len(archive) - cut
     path = write(folder, f"cut{suffix}", archive[:size])
     pieces_of_file = cut_file(path, detect_format(path, options))
     found = [batch for piece in pieces_of_file for batch in read_batches(piece, POOL)]
     texts = [text for batch in found for text in batch.texts]
-    start = len(b"1,") if head else len(b"__label__1 ")
-    assert texts == [line[start:] for line in lines[: len(texts)]]
+    assert texts == all_texts[: len(texts)]
     lost = sum(batch.lost for batch in found)
     assert 0 < lost <= size
     # The part of the reviews in the file that is missing is not larger than the part that is lost.
